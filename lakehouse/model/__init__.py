@@ -1,0 +1,1 @@
+"""Plain values that every layer understands: frozen dataclasses, no I/O, no configuration."""

@@ -1,0 +1,142 @@
+"""A source and its tasks: `catalog/sources/<name>.yaml`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from croniter import croniter
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from lakehouse.specs.base import CodeName, Declared, VersionRef
+
+Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*(s|m|h|d)$")]
+
+
+class Fetcher(StrEnum):
+    """Which client fetches details and lists."""
+
+    HTTP = "http"
+    BROWSER = "browser"
+
+
+class SourceStatus(StrEnum):
+    """The declared status; what a run found out lives in the ledger."""
+
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+
+
+class ListRules(Declared):
+    """How a list page gives entries.
+
+    Either `links` (a CSS selector of anchors) or `url_pattern` (a regex over absolute URLs), or both: then both must
+    hold. `item` and `fields` (CSS selectors below the item) record what the list says of an entry.
+    """
+
+    links: str | None = None
+    url_pattern: str | None = None
+    item: str | None = None
+    fields: dict[CodeName, str] = Field(default_factory=dict)
+    wait_for: str | None = Field(default=None, description="CSS selector a browser waits for")
+
+    @model_validator(mode="after")
+    def _finds_something(self) -> Self:
+        if self.links is None and self.url_pattern is None:
+            raise ValueError("give `links` (a CSS selector) or `url_pattern` (a regex)")
+        if self.fields and self.item is None:
+            raise ValueError("`fields` are selectors below an item: give `item` as well")
+        return self
+
+
+class Paging(Declared):
+    """How a list goes on: `next` (CSS selector of the link), or a `{page}` placeholder in the task's URL."""
+
+    next: str | None = None
+    first: int = 1
+    max_pages: int | None = Field(default=None, gt=0)
+
+
+class TaskSpec(Declared):
+    """One way and rhythm of collecting a source: `cron` (batch) or `interval` (stream).
+
+    `url` may hold `{page}` and, for a source addressed by date, `{dt}`, `{yyyy}`, `{mm}`, `{dd}`.
+    `take_known` also fetches details that this source already has (a re-pull).
+    """
+
+    name: CodeName
+    url: str
+    cron: str | None = None
+    interval: Duration | None = None
+    paging: Paging | None = None
+    list: ListRules | None = None
+    take_known: bool = False
+
+    @field_validator("cron")
+    @classmethod
+    def _cron_is_valid(cls, value: str | None) -> str | None:
+        if value is not None and not croniter.is_valid(value):
+            raise ValueError(f"{value!r} is not a cron expression of five fields such as '30 6 * * *'")
+        return value
+
+    @model_validator(mode="after")
+    def _one_rhythm(self) -> Self:
+        if (self.cron is None) == (self.interval is None):
+            raise ValueError("give either `cron` (batch) or `interval` (stream), not both")
+        return self
+
+
+class Limits(Declared):
+    """Politeness and patience of one source; times in seconds."""
+
+    interval: float = Field(default=1.0, ge=0, le=3600, description="pause between two requests to one domain")
+    connect_timeout: float = Field(default=10.0, gt=0, le=300)
+    read_timeout: float = Field(default=30.0, gt=0, le=600)
+    total_timeout: float = Field(default=90.0, gt=0, le=3600)
+    attempts: int = Field(default=3, ge=1, le=10)
+    backoff: tuple[float, ...] = Field(default=(2.0, 8.0), description="seconds to wait before each further attempt")
+    max_body_bytes: int | None = Field(default=None, gt=0)
+    max_redirects: int = Field(default=5, ge=0, le=20)
+
+
+class LimitedSignature(Declared):
+    """A page that says "slow down" with status 200: `when` is a regex searched in the decoded page."""
+
+    reason: CodeName
+    when: str
+
+
+class SourceSpec(Declared):
+    """One place we collect from."""
+
+    source: CodeName
+    name: str = Field(min_length=1)
+    type: str = Field(default="website", pattern="^(website|column|keyword|account|blogger|other)$")
+    status: SourceStatus = SourceStatus.ENABLED
+    entry_url: str
+    allowed_hosts: tuple[str, ...] = ()
+    allow_private: bool = Field(default=False, description="let this source reach private and loopback addresses")
+    robots: bool = True
+    fetcher: Fetcher = Fetcher.HTTP
+    charset: str | None = None
+    language: str | None = Field(default=None, pattern="^[a-z]{2}$")
+    page_tz: str | None = Field(default=None, description="zone of times shown on pages; the business zone by default")
+    writes: VersionRef = Field(default="articles@1", description="dataset and schema version, such as articles@1")
+    template: VersionRef | None = Field(default=None, description="no template means generic article extraction")
+    checks: CodeName = "default"
+    by_date: bool = Field(default=False, description="addressed by date: the day asked for is the day collected")
+    priority: int = Field(default=5, ge=1, le=9)
+    tags: tuple[str, ...] = ()
+    limits: Limits = Limits()
+    limited: tuple[LimitedSignature, ...] = ()
+    secret_params: tuple[str, ...] = Field(default=(), description="URL parameters blanked in everything stored")
+    tasks: tuple[TaskSpec, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _tasks_fit(self) -> Self:
+        names = [task.name for task in self.tasks]
+        if len(set(names)) != len(names):
+            raise ValueError(f"task names must differ, got {names}")
+        if self.by_date and not all("{" in task.url for task in self.tasks):
+            raise ValueError("a source addressed by date needs {dt} or {yyyy}, {mm}, {dd} in each task's url")
+        return self
