@@ -1,0 +1,1 @@
+"""Orchestration: what Dagster runs when, and what it shows. The work itself is done by `lakehouse`."""
