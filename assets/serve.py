@@ -1,0 +1,56 @@
+"""`python -m assets.serve`: prepares Dagster's home below the lake's and opens the UI with its daemon."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from lakehouse.settings import Profile, Settings, load_settings
+
+POSTGRES_URL = "LAKEHOUSE_DAGSTER_URL"
+
+
+def instance_config(settings: Settings) -> dict[str, object]:
+    """`dagster.yaml` of one profile: bounded ticks, few parallel runs, no telemetry, no pop-up."""
+    ticks = {"purge_after_days": {"skipped": 2, "success": 30, "failure": 30, "started": 30}}
+    config: dict[str, object] = {
+        "telemetry": {"enabled": False},
+        "nux": {"enabled": False},
+        "retention": {"schedule": ticks, "sensor": ticks},
+        "concurrency": {"runs": {"max_concurrent_runs": 2}},
+        "run_monitoring": {"enabled": True, "start_timeout_seconds": 300},
+    }
+    if settings.profile is Profile.SERVER:
+        config["storage"] = {"postgres": {"postgres_url": {"env": POSTGRES_URL}}}
+    return config
+
+
+def prepare_dagster_home(settings: Settings) -> Path:
+    """Write `<home>/dagster/dagster.yaml` and point this process and its children to it."""
+    home = (settings.home / "dagster").resolve()
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "dagster.yaml").write_text(yaml.safe_dump(instance_config(settings)), encoding="utf-8")
+    os.environ["DAGSTER_HOME"] = str(home)
+    if settings.dagster_url is not None:
+        os.environ[POSTGRES_URL] = settings.dagster_url.get_secret_value()
+    return home
+
+
+def main() -> int:
+    """Serve until interrupted; the exit code is Dagster's."""
+    parser = argparse.ArgumentParser(description="open the Dagster UI on this lake")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=3000)
+    args = parser.parse_args()
+    prepare_dagster_home(load_settings())
+    command = [sys.executable, "-m", "dagster", "dev", "-m", "definitions", "-h", args.host, "-p", str(args.port)]
+    return subprocess.call(command)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
