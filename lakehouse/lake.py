@@ -10,7 +10,7 @@ import secrets
 import socket
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -126,7 +126,7 @@ class Lake:
             if name in self.__dict__:
                 self.__dict__[name].engine.dispose()
 
-    def __enter__(self) -> Lake:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -170,15 +170,11 @@ def iceberg_properties(settings: Settings) -> dict[str, str]:
         "uri": _secret(settings.iceberg_url, "LAKEHOUSE_ICEBERG_URL"),
         "pool_pre_ping": "true",
         "warehouse": f"s3://{WAREHOUSE_BUCKET}/warehouse",
-        **s3_properties(
-            settings, settings.pipeline_access_key, settings.pipeline_secret_key
-        ),
+        **s3_properties(settings, settings.pipeline_access_key, settings.pipeline_secret_key),
     }
 
 
-def s3_properties(
-    settings: Settings, access_key: str | None, secret_key: SecretStr | None
-) -> dict[str, str]:
+def s3_properties(settings: Settings, access_key: str | None, secret_key: SecretStr | None) -> dict[str, str]:
     """PyIceberg's names for one user's way to the S3 server; empty in the local profile."""
     if settings.profile is Profile.LOCAL:
         return {}
@@ -199,22 +195,16 @@ def _minio_client(settings: Settings) -> object:
 
     endpoint = urlsplit(settings.s3_endpoint or "")
     if endpoint.scheme not in {"http", "https"} or not endpoint.netloc:
-        raise SettingError(
-            f"LAKEHOUSE_S3_ENDPOINT is {settings.s3_endpoint!r}; write http://host:port"
-        )
+        raise SettingError(f"LAKEHOUSE_S3_ENDPOINT is {settings.s3_endpoint!r}; write http://host:port")
     pool = urllib3.PoolManager(
         timeout=urllib3.Timeout(connect=10, read=60),
         maxsize=16,
-        retries=urllib3.Retry(
-            total=3, backoff_factor=0.2, status_forcelist=[500, 502, 503, 504]
-        ),
+        retries=urllib3.Retry(total=3, backoff_factor=0.2, status_forcelist=[500, 502, 503, 504]),
     )
     return Minio(
         endpoint=endpoint.netloc,
         access_key=settings.collector_access_key,
-        secret_key=_secret(
-            settings.collector_secret_key, "LAKEHOUSE_COLLECTOR_SECRET_KEY"
-        ),
+        secret_key=_secret(settings.collector_secret_key, "LAKEHOUSE_COLLECTOR_SECRET_KEY"),
         secure=endpoint.scheme == "https",
         region=settings.s3_region,
         http_client=pool,
@@ -223,9 +213,7 @@ def _minio_client(settings: Settings) -> object:
 
 def _secret(value: SecretStr | None, name: str) -> str:
     if value is None:
-        raise SettingError(
-            f"{name} is not set; run `make up`, which saves it, or set it yourself"
-        )
+        raise SettingError(f"{name} is not set; run `make up`, which saves it, or set it yourself")
     return value.get_secret_value()
 
 
@@ -239,8 +227,4 @@ def _make_home(home: Path) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    return (
-        blank_secrets(str(error).splitlines()[0])
-        if str(error)
-        else type(error).__name__
-    )
+    return blank_secrets(str(error).splitlines()[0]) if str(error) else type(error).__name__

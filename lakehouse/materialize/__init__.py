@@ -7,9 +7,9 @@ takes a list of source days, of any sources, commits once a table for all of the
 from lakehouse.materialize.clean import materialize_clean
 from lakehouse.materialize.feature import materialize_feature
 from lakehouse.materialize.raw import materialize_raw
-from lakehouse.materialize.result import Column, PartitionResult, Progress
+from lakehouse.materialize.result import PartitionResult
 
-__all__ = [
+__all__ = ["PartitionResult", "materialize_clean", "materialize_feature", "materialize_raw"]
     "Column",
     "PartitionResult",
     "Progress",

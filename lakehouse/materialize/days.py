@@ -40,9 +40,7 @@ def dataset_of(lake: Lake, day: SourceDay) -> str:
     return split_ref(lake.catalog.source(day.source).writes)[0]
 
 
-def days_by_dataset(
-    lake: Lake, days: Sequence[SourceDay]
-) -> dict[str, list[SourceDay]]:
+def days_by_dataset(lake: Lake, days: Sequence[SourceDay]) -> dict[str, list[SourceDay]]:
     """The days grouped by the dataset that their sources write."""
     groups: dict[str, list[SourceDay]] = {}
     for day in days:

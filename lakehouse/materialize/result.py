@@ -1,35 +1,27 @@
-"""What materializing one source and day gave: all that an asset, the command line or a test shows of it."""
+"""What materializing gave for one partition of one table: all that an asset, the command line or a test shows of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakehouse.model.partition import Partition, PartitionState
+from lakehouse.model.partition import Partition, PartitionState, SourceDay
 
 PREVIEW_ROWS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of the table as it is registered; `type` is the Iceberg type's text."""
-
-    name: str
-    type: str
-    description: str
+ProgressSink = Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionResult:
-    """The state of one partition after a run.
+    """The state of one partition after a run; a run gives one result a table and source day.
 
-    `table` is the layer's main table (`raw.fetches`, `clean.<dataset>`, `feature.<dataset>`) and `row_count` the rows
-    of the partition in it; `rows` counts fetches by outcome (clean, feature) or tasks by state (raw).
-    `changed` says whether this run committed anything for the partition, in any table of the layer; `snapshot_id` is
-    the table snapshot of `table` that this run wrote, else the one that holds. `tables` maps every other table of the
-    layer to its rows. `error` is the message of what failed; then nothing of this partition was replaced.
-    `elapsed` is the run's seconds up to this result; days of one run share their commits.
+    `rows` counts the day's fetches by outcome (clean, feature) or its ended tasks by state (raw); `row_count` is the
+    partition's rows in `table`. `columns` are (name, Iceberg type) pairs. `changed` says whether this run committed
+    anything to the partition; `snapshot_id` is the table snapshot that this run wrote, else the one that holds, None
+    for a table without any. `error` is the message of what failed; then nothing of the partition was replaced.
+    `message` says what a person should know although nothing failed. `elapsed` is the run's seconds up to this
+    result: the days of one run share their commits.
     """
 
     table: str
@@ -38,34 +30,24 @@ class PartitionResult:
     changed: bool
     snapshot_id: int | None
     rows: Mapping[str, int]
-    columns: tuple[Column, ...] = ()
+    columns: tuple[tuple[str, str], ...] = ()
     uri: str = ""
     preview: list[dict[str, Any]] = field(default_factory=list)
     error: str | None = None
     row_count: int = 0
-    tables: Mapping[str, int] = field(default_factory=dict)
     message: str = ""
     elapsed: float = 0.0
 
     @property
     def ok(self) -> bool:
-        """Whether the day was materialized."""
+        """Whether the partition was materialized."""
         return self.error is None
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """A step of a run, as told to whoever watches: `done` of `total` (None where unknown) `unit`s of `what`."""
-
-    layer: str
-    what: str
-    done: int = 0
-    total: int | None = None
-    unit: str = ""
+def failed_days(results: Iterable[PartitionResult]) -> dict[SourceDay, str]:
+    """Days that failed, each with its message."""
+    return {result.partition.day: result.error for result in results if result.error is not None}
 
 
-ProgressSink = Callable[[Progress], None]
-
-
-def ignore_progress(_: Progress) -> None:
+def ignore_progress(_: str) -> None:
     """For callers who do not watch."""
