@@ -59,9 +59,7 @@ class Clock:
         if len(text) != 10:
             raise ConfigError(f"day {text!r} is not in the form YYYY-MM-DD")
         if day > self.today():
-            raise ConfigError(
-                f"day {text} lies in the future; today is {self.today()} in {self.zone.key}"
-            )
+            raise ConfigError(f"day {text} lies in the future; today is {self.today()} in {self.zone.key}")
         return day
 
 

@@ -57,7 +57,9 @@ def configure_logs(clock: Clock, style: str = "console", level: str = "INFO") ->
     renderer: Any = (
         structlog.processors.JSONRenderer(ensure_ascii=False)
         if style == "json"
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
     )
     structlog.configure(
         processors=[

@@ -63,7 +63,7 @@ class Response:
 class Fetch:
     """One row of `raw.fetches`: an exchange with its metadata, whether it worked or not.
 
-    `limited` names why a page counts as "slow down" (`captcha`, `login_wall`, `empty_shell`, `rate_limited`), else None.
+    `limited` names why a page counts as "slow down" (`captcha`, `login_wall`, `empty_shell`, `rate_limited`), or None.
     `snap_key` and `rendered_key` are None until the bodies are stored, and stay None where none is kept.
     """
 
