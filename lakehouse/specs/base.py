@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
@@ -17,7 +19,29 @@ CodeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 VersionRef = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}@[1-9][0-9]{0,5}$")]
 
 
+class Misfit(ValueError):
+    """Raised by validators: what is wrong, what would be right, and where below the validated value it is."""
+
+    def __init__(self, wrong: str, right: str = "", path: tuple[str | int, ...] = ()) -> None:
+        self.wrong = wrong
+        self.right = right
+        self.path = path
+        super().__init__(f"{wrong}; {right}" if right else wrong)
+
+
 def split_ref(ref: str) -> tuple[str, int]:
     """`news@3` as `("news", 3)`."""
     name, _, number = ref.partition("@")
     return name, int(number)
+
+
+def near_names(wrong: str, possible: Iterable[str], noun: str, most: int = 12) -> str:
+    """A hint for a name that does not exist: `did you mean 'x'?`, else the possible names, else that there are none."""
+    names = sorted(set(possible))
+    near = difflib.get_close_matches(wrong, names, n=3, cutoff=0.6)
+    if near:
+        return "did you mean " + " or ".join(repr(name) for name in near) + "?"
+    if not names:
+        return f"there are no {noun}"
+    shown = ", ".join(names[:most])
+    return f"{noun} are {shown}" if len(names) <= most else f"{noun} are {shown} and {len(names) - most} more"
