@@ -1,0 +1,3 @@
+"""Which files of a table nothing needs any more, and their removal."""
+
+from __future__ import annotations
