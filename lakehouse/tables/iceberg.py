@@ -2,26 +2,159 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from pyiceberg.catalog.sql import SqlCatalog
+from filelock import FileLock
+from pyiceberg.catalog import MetastoreCatalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import CommitTableResponse, StagedTable, Table
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import EMPTY_DICT
+from sqlalchemy import URL, Engine, create_engine, event, make_url, select, update
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from lakehouse.errors import ConfigError, UnavailableError
+from lakehouse.logs import blank_secrets
+
+CATALOG_NAME = "lakehouse"
+BUSY_SECONDS = 120
+INIT_ATTEMPTS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class S3Access:
-    """How to reach an S3 server. `endpoint` is `http(s)://host:port`; None means the provider's own."""
-
-    access_key: str
-    secret_key: str
-    endpoint: str | None = None
-    region: str = "us-east-1"
-
-
-def open_iceberg(url: str, warehouse: str | Path, s3: S3Access | None = None) -> SqlCatalog:
+def open_iceberg(url: str, warehouse: str | Path, properties: Mapping[str, str] = EMPTY_DICT) -> SqlCatalog:
     """The catalog named `lakehouse` in the database at `url`, with its tables created.
 
-    `url` is `sqlite:///…` or `postgresql+psycopg://…`; `warehouse` is a folder or `s3://bucket/prefix`.
-    Raises UnavailableError if the database does not answer, ConfigError for another kind of `url`.
+    `url` is `sqlite:///…` or `postgresql+psycopg://…`; `warehouse` is a folder or a URI such as `s3://bucket/prefix`;
+    `properties` are PyIceberg's, such as `s3.endpoint`. Raises UnavailableError if the database does not answer and
+    ConfigError for another kind of `url`.
     """
-    raise NotImplementedError
+    place = str(warehouse)
+    if "://" not in place:
+        place = f"file://{Path(place).resolve()}"
+    return LakehouseCatalog(CATALOG_NAME, **{**properties, "uri": url, "warehouse": place})
+
+
+class LakehouseCatalog(SqlCatalog):
+    """PyIceberg's SQL catalog with an engine made for several processes and a commit that leaves no loser behind."""
+
+    def __init__(self, name: str, **properties: str) -> None:
+        MetastoreCatalog.__init__(self, name, **properties)
+        url = _parse_url(properties["uri"])
+        self.engine = _make_engine(url)
+        with _reporting(url), _creation_lock(url):
+            self._create_once()
+
+    def _create_once(self) -> None:
+        for attempt in range(1, INIT_ATTEMPTS + 1):
+            try:
+                self._init_catalog()
+                return
+            except DBAPIError:
+                # Two processes may create the tables of a new PostgreSQL database at the same moment.
+                if attempt == INIT_ATTEMPTS:
+                    raise
+                time.sleep(0.1 * attempt)
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Swap the table's metadata pointer; raises CommitFailedException if it moved since `table` was loaded.
+
+        Unlike the base class, a metadata file that lost the swap is deleted, and the metadata that `table` holds is
+        not read again.
+        """
+        if isinstance(table, StagedTable):
+            return super().commit_table(table, requirements, updates)
+        staged = self._update_and_stage_table(table, table.name(), requirements, updates)
+        if staged.metadata == table.metadata:
+            return CommitTableResponse(metadata=table.metadata, metadata_location=table.metadata_location)
+        self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
+        if not self._swap(table, staged.metadata_location):
+            with suppress(OSError):
+                staged.io.delete(staged.metadata_location)
+            name = ".".join(table.name())
+            raise CommitFailedException(f"{name} was changed by somebody else since it was loaded")
+        return CommitTableResponse(metadata=staged.metadata, metadata_location=staged.metadata_location)
+
+    def _swap(self, table: Table, location: str) -> bool:
+        namespace, name = table.name()[:-1], table.name()[-1]
+        change = (
+            update(IcebergTables)
+            .where(
+                IcebergTables.catalog_name == self.name,
+                IcebergTables.table_namespace == ".".join(namespace),
+                IcebergTables.table_name == name,
+                IcebergTables.metadata_location == table.metadata_location,
+            )
+            .values(metadata_location=location, previous_metadata_location=table.metadata_location)
+        )
+        with Session(self.engine) as session:
+            changed = session.execute(change).rowcount  # type: ignore[attr-defined]
+            session.commit()
+        return bool(changed)
+
+    def locations(self) -> dict[str, str]:
+        """Metadata location of every table by `namespace.name`, all from one moment."""
+        query = select(IcebergTables.table_namespace, IcebergTables.table_name, IcebergTables.metadata_location).where(
+            IcebergTables.catalog_name == self.name
+        )
+        if (only_tables := self._iceberg_type_filter()) is not None:
+            query = query.where(only_tables)
+        with Session(self.engine) as session:
+            return {f"{space}.{name}": str(place) for space, name, place in session.execute(query)}
+
+
+def _parse_url(text: str) -> URL:
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        raise ConfigError(
+            "the Iceberg catalog's database URL cannot be read; write sqlite:///… or postgresql+psycopg://…"
+        ) from None
+    if url.get_backend_name() not in {"sqlite", "postgresql"}:
+        raise ConfigError(
+            f"the Iceberg catalog cannot live in {url.get_backend_name()!r}; write sqlite:///… or postgresql+psycopg://…"
+        )
+    return url
+
+
+def _make_engine(url: URL) -> Engine:
+    if url.get_backend_name() != "sqlite":
+        return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+    if url.database and url.database != ":memory:":
+        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+
+    def prepare(connection: Any, _: Any) -> None:
+        connection.execute("PRAGMA journal_mode=WAL")
+
+    event.listen(engine, "connect", prepare)
+    return engine
+
+
+@contextmanager
+def _creation_lock(url: URL) -> Iterator[None]:
+    if url.get_backend_name() == "sqlite" and url.database and url.database != ":memory:":
+        with FileLock(f"{url.database}.lock", timeout=BUSY_SECONDS):
+            yield
+    else:
+        yield
+
+
+@contextmanager
+def _reporting(url: URL) -> Iterator[None]:
+    try:
+        yield
+    except SQLAlchemyError as error:
+        place = url.render_as_string(hide_password=True)
+        reason = blank_secrets(str(error.__cause__ or error).strip().splitlines()[0])
+        raise UnavailableError(
+            f"the Iceberg catalog's database at {place} does not answer ({reason}); "
+            "start it (`make up`) or correct the address, then run again"
+        ) from None
