@@ -70,7 +70,7 @@ def materialization_of(result: PartitionResult) -> dg.AssetMaterialization:
 
 def yield_results(
     context: dg.AssetExecutionContext, results: Sequence[PartitionResult], tables: Sequence[str]
-) -> Iterator[dg.MaterializeResult]:
+) -> Iterator[dg.MaterializeResult[None]]:
     """One event a partition with its own metadata. If a partition failed, only the good ones get an event."""
     failed = [result for result in results if result.error is not None]
     if failed:

@@ -41,7 +41,9 @@ def specs_of(catalog: Catalog, tables: Sequence[str], upstream: Sequence[str]) -
             group_name=table.split(".", maxsplit=1)[0],
             description=catalog.table_schema(table).description,
             kinds={"iceberg"},
-            metadata={**dg.TableMetadataSet(table_name=table, column_schema=columns_of_spec(catalog.table_schema(table)))},
+            metadata={
+                **dg.TableMetadataSet(table_name=table, column_schema=columns_of_spec(catalog.table_schema(table)))
+            },
         )
         for table in tables
     ]
@@ -72,7 +74,7 @@ def define_layer(
         backfill_policy=dg.BackfillPolicy.single_run(),
         required_resource_keys={"lake"},
     )
-    def make(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
+    def make(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
         days = days_of(context.partition_keys)
         results = MATERIALIZERS[layer](context.resources.lake, days, progress=context.log.info)
         yield from yield_results(context, results, tables)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
@@ -41,15 +44,39 @@ def prepare_dagster_home(settings: Settings) -> Path:
     return home
 
 
+def run_until_signal(commands: Sequence[Sequence[str]]) -> int:
+    """Run the commands side by side until one ends or this process is told to stop; then end the others."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    children = [subprocess.Popen(command) for command in commands]
+    try:
+        while all(child.poll() is None for child in children):
+            time.sleep(0.5)
+        return next(child.returncode for child in children if child.returncode is not None)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        for child in children:
+            child.terminate()
+        for child in children:
+            child.wait(timeout=60)
+
+
 def main() -> int:
-    """Serve until interrupted; the exit code is Dagster's."""
-    parser = argparse.ArgumentParser(description="open the Dagster UI on this lake")
+    """Serve until interrupted."""
+    parser = argparse.ArgumentParser(
+        description="open the Dagster UI on this lake, with the daemon for sensors and schedules"
+    )
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=3000)
     args = parser.parse_args()
     prepare_dagster_home(load_settings())
-    command = [sys.executable, "-m", "dagster", "dev", "-m", "definitions", "-h", args.host, "-p", str(args.port)]
-    return subprocess.call(command)
+    bin_folder = Path(sys.executable).parent
+    return run_until_signal(
+        [
+            [str(bin_folder / "dagster-webserver"), "-m", "definitions", "-h", args.host, "-p", str(args.port)],
+            [str(bin_folder / "dagster-daemon"), "run", "-m", "definitions"],
+        ]
+    )
 
 
 if __name__ == "__main__":

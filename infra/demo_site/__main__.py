@@ -6,14 +6,14 @@ import argparse
 import contextlib
 import sys
 
-from infra.demo_site.server import SiteServer
+from infra.demo_site.server import DEFAULT_PORT, SiteServer
 from infra.demo_site.site import Site
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Serve; returns 0 when interrupted and 3 if the port is taken."""
     parser = argparse.ArgumentParser(prog="python -m infra.demo_site", description="serve the demo site")
-    parser.add_argument("--port", type=int, default=8765)
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT)
     parser.add_argument("--seed", type=int, default=1, help="another seed gives other stories")
     parser.add_argument("--quiet", action="store_true", help="log no requests")
     options = parser.parse_args(arguments)

@@ -95,12 +95,12 @@ def show_odd_list() -> str:
     return lay_out("奇物间", content)
 
 
-def show_index(today: date, counts: dict[str, int]) -> str:
+def show_index(counts: dict[str, int]) -> str:
     """The page for people."""
     cards = (
         ("/news/", "云汀晚报", f"{counts['news']} 篇新闻，分页的栏目；其中一篇会在两次抓取之间被改写。"),
         (
-            f"/daily/{today}/",
+            "/daily/",
             "清晨信箱",
             "按日期寻址的短信札，每天四封；任何过去的一天都有自己的信，未来的一天是 404。",
         ),

@@ -13,6 +13,7 @@ from infra.demo_site.reply import Reply
 from infra.demo_site.site import Site
 
 HOST = "127.0.0.1"
+DEFAULT_PORT = 8765
 
 
 class SiteServer(ThreadingHTTPServer):

@@ -30,7 +30,7 @@ from infra.demo_site.lists import (
     show_script_list,
 )
 from infra.demo_site.odd import MOVED, ODD_PAGES
-from infra.demo_site.reply import Reply, html_reply
+from infra.demo_site.reply import Reply, html_reply, redirect
 from infra.demo_site.skins import (
     lay_out,
     show_letter,
@@ -76,7 +76,7 @@ class Site:
         """The reply to a path with query; `counts` False (a HEAD request) leaves the edited story as it is."""
         path = urlsplit(target).path
         if path == "/":
-            return html_reply(show_index(self.today(), self._counts()))
+            return html_reply(show_index(self._counts()))
         if path == self._edited_path:
             return self._edited(counts)
         if path.startswith("/daily/"):
@@ -90,6 +90,8 @@ class Site:
         return html_reply(show_news(edited_story(self.seed)[version], news_stories(self.seed)[20:23]))
 
     def _letter(self, path: str) -> Reply:
+        if path == "/daily/":
+            return redirect(f"/daily/{self.today()}/")
         day_text, _, name = path.removeprefix("/daily/").partition("/")
         try:
             day = date.fromisoformat(day_text)

@@ -16,6 +16,7 @@ from infra.demo_site.stories import Story
 NAVIGATION = (
     ("/", "首页"),
     ("/news/", "云汀晚报"),
+    ("/daily/", "清晨信箱"),
     ("/js/", "云汀工坊"),
     ("/gazette/", "公告栏"),
     ("/world/", "Saltmere Ledger"),
