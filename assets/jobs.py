@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dagster as dg
+from pydantic import Field
 
 from assets.events import describe_failures, materialization_of
 from assets.layers import MATERIALIZERS
@@ -14,7 +15,7 @@ class ListConfig(dg.Config):
     """`keys` are `YYYY-MM-DD|source`, of any day, contiguous or not; `layers` run in the order given."""
 
     keys: list[str]
-    layers: list[str] = ["raw", "clean", "feature"]
+    layers: list[str] = Field(default=list(MATERIALIZERS))
 
 
 @dg.op(required_resource_keys={"lake"}, description="materializes a list of source days, layer by layer")

@@ -51,7 +51,7 @@ def keep_tables(context: dg.OpExecutionContext) -> None:
 def keep_history(context: dg.OpExecutionContext) -> None:
     """Bound Dagster's own storage to the last days."""
     before = context.resources.lake.clock.now() - timedelta(days=HISTORY_DAYS)
-    context.log.info(f"deleted {prune_history(context.instance, before)} runs from before {before:%Y-%m-%d}")
+    context.log.info("deleted %d runs from before %s", prune_history(context.instance, before), before.date())
 
 
 @dg.job(description="nightly upkeep of tables and of Dagster's history")
