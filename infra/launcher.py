@@ -102,7 +102,8 @@ def start(home: Path, *, trino: bool = True, say: Say = lambda _: None) -> Serve
                     _tell_of_crash(home, name, say)
                     _start_one(home, name, state)
                     started.append(name)
-            state = _make_ready(home, names, started, state, say)
+                    say(f"{TITLES[name]} is starting on 127.0.0.1:{state.ports[name]}")
+            state = _make_ready(home, names, state, say)
         except BaseException:
             for name in started:
                 server_process(home, name).stop(by=STOP_SIGNALS[name])
@@ -190,15 +191,13 @@ def _question(name: str, state: State) -> Callable[[], bool]:
             return trino.is_ready(port)
 
 
-def _make_ready(home: Path, names: tuple[str, ...], started: list[str], state: State, say: Say) -> State:
+def _make_ready(home: Path, names: tuple[str, ...], state: State, say: Say) -> State:
     for name in names:
-        if name == "trino" and (started or not state.prepared):
+        if name == "trino" and not state.prepared:
             state = prepare(home, state)
-        if name in started:
-            say(f"{TITLES[name]} is starting on 127.0.0.1:{state.ports[name]}")
         _wait_for(home, name, state)
         say(f"{TITLES[name]} runs on 127.0.0.1:{state.ports[name]}")
-    return state if "trino" in names or not started else prepare(home, state)
+    return state if state.prepared else prepare(home, state)
 
 
 def _with_usable_ports(home: Path, state: State, say: Say) -> State:

@@ -95,19 +95,22 @@ def has_cjk_fonts() -> bool:
     return any(next(folder.rglob("*CJK*"), None) is not None for folder in folders if folder.exists())
 
 
-def install_all(say: Say) -> None:
-    """Install whatever is missing; raises UnavailableError that says what to install by hand."""
+def install_all(say: Say, *, servers_only: bool = False) -> None:
+    """Install whatever is missing; raises UnavailableError that says what to install by hand.
+
+    `servers_only` leaves out Chromium and fonts, which tests and pages with JavaScript need.
+    """
     cache_folder().mkdir(parents=True, exist_ok=True)
     with FileLock(cache_folder() / "install.lock"):
-        install_debian_packages(say)
+        install_debian_packages(say, ["postgres"] if servers_only else list(DEBIAN_PACKAGES))
         install_minio(say)
         install_trino(say)
 
 
-def install_debian_packages(say: Say) -> None:
+def install_debian_packages(say: Say, names: Sequence[str]) -> None:
     """PostgreSQL, Chromium and CJK fonts through apt-get, when they are missing and we may."""
-    present = {"postgres": postgres_bin(), "chromium": chromium_binary(), "fonts": has_cjk_fonts()}
-    missing = [package for name, package in DEBIAN_PACKAGES.items() if not present[name]]
+    present = {"postgres": postgres_bin, "chromium": chromium_binary, "fonts": has_cjk_fonts}
+    missing = [DEBIAN_PACKAGES[name] for name in names if not present[name]()]
     if not missing:
         return
     words = " ".join(missing)

@@ -78,7 +78,7 @@ def fresh_warehouse(servers: Servers) -> str:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """A failed test that used the servers shows the end of their logs."""
-    report: pytest.TestReport = yield  # type: ignore[assignment,misc]
+    report: pytest.TestReport = yield  # type: ignore[assignment]
     if report.failed and "servers" in getattr(item, "fixturenames", ()):
         for running in started:
             for name in launcher.NAMES:

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 from minio import Minio
 from minio.commonconfig import ENABLED, Filter
-from minio.credentials import StaticProvider
+from minio.credentials.providers import StaticProvider
 from minio.lifecycleconfig import LifecycleConfig, NoncurrentVersionExpiration, Rule
 from minio.minioadmin import MinioAdmin
 from minio.versioningconfig import VersioningConfig

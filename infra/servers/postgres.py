@@ -9,7 +9,9 @@ import os
 import pwd
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -21,6 +23,7 @@ from lakehouse.errors import UnavailableError
 
 ADMIN = "lakehouse_admin"
 OWNERS = ("lakehouse", "iceberg", "dagster")
+TRINO_ROLES = ("trino_reader", "trino_upkeep")
 STOP_SIGNAL = signal.SIGINT
 SETTINGS = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": "200", "timezone": "UTC"}
 
@@ -30,22 +33,41 @@ def start(process: ServerProcess, port: int, secrets: Mapping[str, str]) -> None
     programs = postgres_bin()
     if programs is None:
         raise UnavailableError("PostgreSQL is not installed; run `python -m infra install`")
-    data = process.folder / "data"
-    data.mkdir(parents=True, exist_ok=True)
-    data.chmod(0o700)
-    user = server_user()
-    if user is not None:
-        os.chown(data, *user)
-    descriptor = os.open(data, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        # As root the server runs as another user, who often may not enter the folders above (a home or temporary
-        # folder of mode 0700). Named through an open descriptor, only the folder's own permissions count.
-        where = f"/proc/self/fd/{descriptor}" if user is not None else str(data)
-        if not (data / "PG_VERSION").exists():
-            _make_cluster(programs, process, where, descriptor, user, secrets["postgres_admin"])
+    with _opened(process.folder / "data", server_user()) as data:
+        if not (data.folder / "PG_VERSION").exists():
+            _make_cluster(programs, data, secrets["postgres_admin"])
         options = [word for key, value in SETTINGS.items() for word in ("-c", f"{key}={value}")]
-        command = [str(programs / "postgres"), "-D", where, "-p", str(port), *options]
-        process.start(Launch(command, {}, Path("/"), user, [descriptor]))
+        command = [str(programs / "postgres"), "-D", data.name, "-p", str(port), *options]
+        process.start(Launch(command, {}, Path("/"), data.user, [data.descriptor]))
+
+
+@dataclass(frozen=True, slots=True)
+class DataFolder:
+    """The data folder and the user whom it belongs to; `name` is what the server calls it."""
+
+    folder: Path
+    user: tuple[int, int] | None
+    descriptor: int
+
+    @property
+    def name(self) -> str:
+        """The folder's path, or its open descriptor for another user.
+
+        As root the server runs as somebody who often may not enter the folders above (a home or temporary folder of
+        mode 0700). Named through an open descriptor, only the folder's own permissions count.
+        """
+        return str(self.folder) if self.user is None else f"/proc/self/fd/{self.descriptor}"
+
+
+@contextmanager
+def _opened(folder: Path, user: tuple[int, int] | None) -> Iterator[DataFolder]:
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    if user is not None:
+        os.chown(folder, *user)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield DataFolder(folder, user, descriptor)
     finally:
         os.close(descriptor)
 
@@ -63,36 +85,20 @@ def server_user() -> tuple[int, int] | None:
     raise UnavailableError("PostgreSQL can't run as root and there is neither a user postgres nor nobody; add one")
 
 
-def _make_cluster(
-    programs: Path, process: ServerProcess, where: str, descriptor: int, user: tuple[int, int] | None, password: str
-) -> None:
+def _make_cluster(programs: Path, data: DataFolder, password: str) -> None:
     read, write = os.pipe()
     os.write(write, password.encode() + b"\n")
     os.close(write)
-    if user is not None:
-        os.fchown(read, *user)
+    if data.user is not None:
+        os.fchown(read, *data.user)
+    options = ["--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-instructions"]
     try:
         done = subprocess.run(
-            [
-                str(programs / "initdb"),
-                "-D",
-                where,
-                "-U",
-                ADMIN,
-                "--pwfile",
-                f"/proc/self/fd/{read}",
-                "--auth",
-                "scram-sha-256",
-                "--encoding",
-                "UTF8",
-                "--locale",
-                "C",
-                "--no-instructions",
-            ],
-            user=user[0] if user else None,
-            group=user[1] if user else None,
-            extra_groups=[] if user else None,
-            pass_fds=[descriptor, read],
+            [str(programs / "initdb"), "-D", data.name, "-U", ADMIN, "--pwfile", f"/proc/self/fd/{read}", *options],
+            user=data.user[0] if data.user else None,
+            group=data.user[1] if data.user else None,
+            extra_groups=[] if data.user else None,
+            pass_fds=[data.descriptor, read],
             cwd="/",
             capture_output=True,
             text=True,
@@ -101,7 +107,7 @@ def _make_cluster(
     finally:
         os.close(read)
     if done.returncode != 0:
-        raise UnavailableError(f"initdb could not make {process.folder / 'data'}:\n{done.stdout}{done.stderr}")
+        raise UnavailableError(f"initdb could not make {data.folder}:\n{done.stdout}{done.stderr}")
 
 
 def admin_url(port: int, secrets: Mapping[str, str], database: str = "postgres") -> str:
@@ -120,7 +126,12 @@ def is_ready(port: int, secrets: Mapping[str, str]) -> Callable[[], bool]:
     def answer() -> bool:
         try:
             psycopg.connect(admin_url(port, secrets), connect_timeout=3).close()
-        except psycopg.OperationalError:
+        except psycopg.OperationalError as error:
+            if "password authentication failed" in str(error):
+                raise UnavailableError(
+                    f"PostgreSQL on 127.0.0.1:{port} does not know the saved password; put the `state.json` back that "
+                    "belongs to its data, or move the data folder away to begin anew"
+                ) from error
             return False
         return True
 
@@ -130,12 +141,11 @@ def is_ready(port: int, secrets: Mapping[str, str]) -> Callable[[], bool]:
 def prepare(port: int, secrets: Mapping[str, str]) -> None:
     """Make roles, databases, the Iceberg catalog's tables and their grants; doing it twice changes nothing."""
     with psycopg.connect(admin_url(port, secrets), autocommit=True) as admin:
-        for role in (*OWNERS, "trino_reader", "trino_upkeep"):
+        for role in (*OWNERS, *TRINO_ROLES):
             _ensure_role(admin, role, secrets[f"postgres_{role}"])
-        for owner in OWNERS:
-            _ensure_database(admin, owner)
-        for role in ("trino_reader", "trino_upkeep"):
-            admin.execute(sql.SQL("GRANT CONNECT ON DATABASE iceberg TO {}").format(sql.Identifier(role)))
+        for name in OWNERS:
+            _ensure_database(admin, name)
+        admin.execute("GRANT CONNECT ON DATABASE iceberg TO trino_reader, trino_upkeep")
     make_iceberg_tables(owner_url(port, secrets, "iceberg", driver="+psycopg"))
     with psycopg.connect(owner_url(port, secrets, "iceberg"), autocommit=True) as owner:
         owner.execute("GRANT USAGE ON SCHEMA public TO trino_reader, trino_upkeep")

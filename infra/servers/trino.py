@@ -1,7 +1,7 @@
 """Trino: reads the lake for everybody; a second catalog with its own user does upkeep and can't delete files.
 
-All settings are the files below `infra/trino/etc`, which containers mount unchanged; addresses and secrets reach them as
-environment variables, so no rendered copy with secrets exists.
+All settings are the files below `infra/trino/etc`, which containers mount unchanged; addresses and secrets reach them
+as environment variables, so no rendered copy with secrets exists.
 """
 
 from __future__ import annotations
