@@ -42,15 +42,20 @@ class SettingError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong in `catalog/`: `file` (relative), `path` inside the YAML, what is wrong, what would be right."""
+    """One thing wrong in `catalog/`: `file` (relative), `path` inside the YAML, what is wrong, what would be right.
+
+    `line`, from 1, is None where no line can be named.
+    """
 
     file: str
     path: str
     wrong: str
     right: str
+    line: int | None = None
 
     def __str__(self) -> str:
-        where = f"{self.file}: {self.path}" if self.path else self.file
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        where = f"{place}: {self.path}" if self.path else place
         return f"{where}: {self.wrong}; {self.right}" if self.right else f"{where}: {self.wrong}"
 
 

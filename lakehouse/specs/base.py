@@ -35,6 +35,11 @@ def split_ref(ref: str) -> tuple[str, int]:
     return name, int(number)
 
 
+def nearest_name(wrong: str, possible: Iterable[str]) -> str | None:
+    """The one possible name that `wrong` was most likely meant to be, None where none is near."""
+    return next(iter(difflib.get_close_matches(wrong.lower(), sorted(set(possible)), n=1, cutoff=0.7)), None)
+
+
 def near_names(wrong: str, possible: Iterable[str], noun: str, most: int = 12) -> str:
     """A hint for a name that does not exist: `did you mean 'x'?`, else the possible names, else that there are none."""
     names = sorted(set(possible))

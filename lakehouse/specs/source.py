@@ -5,11 +5,21 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Self
 
-from croniter import croniter
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
-from lakehouse.specs.base import CodeName, Declared, VersionRef
+from lakehouse.specs.base import CodeName, Declared, Misfit, VersionRef
+from lakehouse.specs.notations import (
+    checked_charset,
+    checked_cron,
+    checked_css,
+    checked_host,
+    checked_regex,
+    checked_zone,
+)
 
+Css = Annotated[str, AfterValidator(checked_css)]
+Regex = Annotated[str, AfterValidator(checked_regex)]
+HostName = Annotated[str, AfterValidator(checked_host)]
 Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*(s|m|h|d)$")]
 
 
@@ -34,26 +44,28 @@ class ListRules(Declared):
     hold. `item` and `fields` (CSS selectors below the item) record what the list says of an entry.
     """
 
-    links: str | None = None
-    url_pattern: str | None = None
-    item: str | None = None
-    fields: dict[CodeName, str] = Field(default_factory=dict)
-    wait_for: str | None = Field(default=None, description="CSS selector a browser waits for")
+    links: Css | None = None
+    url_pattern: Regex | None = None
+    item: Css | None = None
+    fields: dict[CodeName, Css] = Field(default_factory=dict)
+    wait_for: Css | None = Field(default=None, description="CSS selector a browser waits for")
 
     @model_validator(mode="after")
     def _finds_something(self) -> Self:
         if self.links is None and self.url_pattern is None:
-            raise ValueError("give `links` (a CSS selector) or `url_pattern` (a regex)")
+            raise Misfit(
+                "nothing says which links are entries", "give `links` (a CSS selector) or `url_pattern` (a regex)"
+            )
         if self.fields and self.item is None:
-            raise ValueError("`fields` are selectors below an item: give `item` as well")
+            raise Misfit("`fields` are selectors below an item", "give `item` as well", ("fields",))
         return self
 
 
 class Paging(Declared):
     """How a list goes on: `next` (CSS selector of the link), or a `{page}` placeholder in the task's URL."""
 
-    next: str | None = None
-    first: int = 1
+    next: Css | None = None
+    first: int = Field(default=1, ge=0)
     max_pages: int | None = Field(default=None, gt=0)
 
 
@@ -66,23 +78,20 @@ class TaskSpec(Declared):
 
     name: CodeName
     url: str
-    cron: str | None = None
+    cron: Annotated[str, AfterValidator(checked_cron)] | None = None
     interval: Duration | None = None
     paging: Paging | None = None
     list: ListRules | None = None
     take_known: bool = False
 
-    @field_validator("cron")
-    @classmethod
-    def _cron_is_valid(cls, value: str | None) -> str | None:
-        if value is not None and not croniter.is_valid(value):
-            raise ValueError(f"{value!r} is not a cron expression of five fields such as '30 6 * * *'")
-        return value
-
     @model_validator(mode="after")
     def _one_rhythm(self) -> Self:
-        if (self.cron is None) == (self.interval is None):
-            raise ValueError("give either `cron` (batch) or `interval` (stream), not both")
+        if self.cron is None and self.interval is None:
+            raise Misfit("nothing says when the task is due", "give `cron` (batch) or `interval` (stream)")
+        if self.cron is not None and self.interval is not None:
+            raise Misfit(
+                "`cron` and `interval` are both given", "keep `cron` for a batch task, `interval` for a stream"
+            )
         return self
 
 
@@ -94,7 +103,9 @@ class Limits(Declared):
     read_timeout: float = Field(default=30.0, gt=0, le=600)
     total_timeout: float = Field(default=90.0, gt=0, le=3600)
     attempts: int = Field(default=3, ge=1, le=10)
-    backoff: tuple[float, ...] = Field(default=(2.0, 8.0), description="seconds to wait before each further attempt")
+    backoff: tuple[Annotated[float, Field(ge=0, le=3600)], ...] = Field(
+        default=(2.0, 8.0), description="seconds to wait before each further attempt"
+    )
     max_body_bytes: int | None = Field(default=None, gt=0)
     max_redirects: int = Field(default=5, ge=0, le=20)
 
@@ -103,7 +114,7 @@ class LimitedSignature(Declared):
     """A page that says "slow down" with status 200: `when` is a regex searched in the decoded page."""
 
     reason: CodeName
-    when: str
+    when: Regex
 
 
 class SourceSpec(Declared):
@@ -114,13 +125,17 @@ class SourceSpec(Declared):
     type: str = Field(default="website", pattern="^(website|column|keyword|account|blogger|other)$")
     status: SourceStatus = SourceStatus.ENABLED
     entry_url: str
-    allowed_hosts: tuple[str, ...] = ()
+    allowed_hosts: tuple[HostName, ...] = Field(
+        default=(), description="hosts, each with its subdomains; by default the registrable domain of entry_url"
+    )
     allow_private: bool = Field(default=False, description="let this source reach private and loopback addresses")
     robots: bool = True
     fetcher: Fetcher = Fetcher.HTTP
-    charset: str | None = None
+    charset: Annotated[str, AfterValidator(checked_charset)] | None = None
     language: str | None = Field(default=None, pattern="^[a-z]{2}$")
-    page_tz: str | None = Field(default=None, description="zone of times shown on pages; the business zone by default")
+    page_tz: Annotated[str, AfterValidator(checked_zone)] | None = Field(
+        default=None, description="zone of times shown on pages; the business zone by default"
+    )
     writes: VersionRef = Field(default="articles@1", description="dataset and schema version, such as articles@1")
     template: VersionRef | None = Field(default=None, description="no template means generic article extraction")
     checks: CodeName = "default"
@@ -132,11 +147,13 @@ class SourceSpec(Declared):
     secret_params: tuple[str, ...] = Field(default=(), description="URL parameters blanked in everything stored")
     tasks: tuple[TaskSpec, ...] = Field(min_length=1)
 
-    @model_validator(mode="after")
-    def _tasks_fit(self) -> Self:
-        names = [task.name for task in self.tasks]
-        if len(set(names)) != len(names):
-            raise ValueError(f"task names must differ, got {names}")
-        if self.by_date and not all("{" in task.url for task in self.tasks):
-            raise ValueError("a source addressed by date needs {dt} or {yyyy}, {mm}, {dd} in each task's url")
-        return self
+    @field_validator("tasks")
+    @classmethod
+    def _names_differ(cls, value: tuple[TaskSpec, ...]) -> tuple[TaskSpec, ...]:
+        names = [task.name for task in value]
+        for at, name in enumerate(names):
+            if name in names[:at]:
+                raise Misfit(
+                    f"{name!r} is already the name of tasks[{names.index(name)}]", "name each once", (at, "name")
+                )
+        return value

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from lakehouse.model.urls import DEFAULT_PORTS, checked_length, fingerprint, join_url, split_url, without_dots
+from lakehouse.model.urls import (
+    DEFAULT_PORTS,
+    checked_length,
+    fingerprint,
+    join_url,
+    registrable_domain,
+    split_url,
+    url_host,
+    without_dots,
+)
 from lakehouse.specs.checks import UrlRules
+
+if TYPE_CHECKING:
+    from lakehouse.specs.source import SourceSpec
 
 
 def canonical_form(url: str, rules: UrlRules) -> str:
@@ -30,6 +43,18 @@ def canonical_form(url: str, rules: UrlRules) -> str:
 def canonical_fp(url: str, rules: UrlRules) -> str:
     """32 hex characters: the first 16 bytes of the sha256 of the canonical form; raises ValueError for a bad URL."""
     return fingerprint(canonical_form(url, rules))
+
+
+def allows_host(source: SourceSpec, host: str) -> bool:
+    """Whether `source` may reach `host` (in its normal form).
+
+    Its entry URL's host and its `allowed_hosts` are allowed, each with its subdomains; without `allowed_hosts`, every
+    host of the entry's registrable domain is.
+    """
+    entry = url_host(source.entry_url)
+    if any(host == name or host.endswith(f".{name}") for name in (entry, *source.allowed_hosts)):
+        return True
+    return not source.allowed_hosts and registrable_domain(f"http://{host}/") == registrable_domain(source.entry_url)
 
 
 def _without_www(host: str) -> str:
