@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import dataclass
+from typing import Protocol
 
 HTML = "text/html; charset=utf-8"
 
@@ -20,6 +21,18 @@ class Reply:
     media_type: str = HTML
     headers: tuple[tuple[str, str], ...] = ()
     promised: int | None = None
+
+
+class Replies(Protocol):
+    """A site: the invented town, or stored real pages in tests."""
+
+    def reply(self, target: str, *, counts: bool = True) -> Reply:
+        """The reply to a path with query; `counts` False (a HEAD request) changes nothing."""
+        ...
+
+    def reset(self) -> None:
+        """Forget what was read."""
+        ...
 
 
 def html_reply(text: str, status: int = 200) -> Reply:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from infra.demo_site.reply import Reply
+from infra.demo_site.reply import Replies, Reply
 from infra.demo_site.site import Site
 
 HOST = "127.0.0.1"
@@ -17,11 +17,11 @@ DEFAULT_PORT = 8765
 
 
 class SiteServer(ThreadingHTTPServer):
-    """Serves one `Site`; `port` 0 takes a free one."""
+    """Serves one site; `port` 0 takes a free one."""
 
     daemon_threads = True
 
-    def __init__(self, site: Site, port: int = 0, *, verbose: bool = False) -> None:
+    def __init__(self, site: Replies, port: int = 0, *, verbose: bool = False) -> None:
         self.site = site
         self.verbose = verbose
         super().__init__((HOST, port), SiteHandler)
@@ -73,7 +73,7 @@ class SiteHandler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def run_site(site: Site | None = None, port: int = 0) -> Iterator[SiteServer]:
+def run_site(site: Replies | None = None, port: int = 0) -> Iterator[SiteServer]:
     """The site on `port` (0: a free one) for as long as the block runs; raises OSError if the port is taken."""
     server = SiteServer(site or Site(), port)
     thread = threading.Thread(
