@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
@@ -29,12 +30,13 @@ from lakehouse.settings import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyiceberg.catalog import Catalog as IcebergCatalog
+    from minio import Minio
     from pydantic import SecretStr
+    from pyiceberg.catalog import Catalog as IcebergCatalog
 
     from lakehouse.ledger.ledger import Ledger
+    from lakehouse.snapshots.objects import ObjectStore
     from lakehouse.snapshots.spool import Spool
-    from lakehouse.snapshots.stores import ObjectStore
     from lakehouse.specs.loader import Catalog
     from lakehouse.tables.committer import Committer
     from lakehouse.tables.decisions import Decisions
@@ -95,14 +97,7 @@ class Lake:
         """Work in progress and the index of partitions; migrated to the newest layout when opened."""
         from lakehouse.ledger.ledger import Ledger
 
-        url = ledger_url(self.settings)
-        try:
-            return Ledger.open(url, self.clock)
-        except SQLAlchemyError as error:
-            raise UnavailableError(
-                f"the ledger at {blank_secrets(url)} does not answer ({_first_line(error)}); "
-                "`make status` shows which servers run"
-            ) from error
+        return Ledger.open(ledger_url(self.settings), self.clock)
 
     @cached_property
     def store(self) -> ObjectStore:
@@ -119,6 +114,11 @@ class Lake:
         from lakehouse.snapshots.spool import Spool
 
         return Spool(self.settings.home / "spool")
+
+    @property
+    def reader_properties(self) -> Mapping[str, str]:
+        """`s3.*` properties with the reader's credentials; empty where the tables are local files."""
+        return s3_properties(self.settings, self.settings.reader_access_key, self.settings.reader_secret_key)
 
     def close(self) -> None:
         """Give back database connections; a closed lake opens them again when used."""
@@ -189,7 +189,7 @@ def s3_properties(settings: Settings, access_key: str | None, secret_key: Secret
     }
 
 
-def _minio_client(settings: Settings) -> object:
+def _minio_client(settings: Settings) -> Minio:
     import urllib3
     from minio import Minio
 

@@ -1,16 +1,126 @@
-"""Feature partitions."""
+"""Feature partitions: computed from clean rows and books; what looks across days reads all days of a source."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+import pyarrow as pa
+
+from lakehouse.clean import article_features, articles_current, source_daily
 from lakehouse.lake import Lake
-from lakehouse.materialize.result import PartitionResult, ProgressSink
-from lakehouse.model.partition import SourceDay
+from lakehouse.ledger.partitions import ENDED_STATES, PartitionIndex
+from lakehouse.materialize.days import checked_days, dataset_of, raw_partition, record_partition
+from lakehouse.materialize.index import RunNotes, describe_partition, parent_name, record_commit, record_state
+from lakehouse.materialize.result import PartitionResult, ProgressSink, ignore_progress
+from lakehouse.model.partition import Layer, Partition, PartitionState, SourceDay
+from lakehouse.tables.effective import current
+from lakehouse.tables.normalize import to_arrow
+
+ARTICLES = "clean.articles"
+FEATURES, CURRENT, DAILY = "feature.articles", "feature.articles_current", "feature.source_daily"
+
+Rows = list[dict[str, Any]]
 
 
 def materialize_feature(
     lake: Lake, days: Iterable[SourceDay], progress: ProgressSink | None = None
 ) -> list[PartitionResult]:
-    """One result a day, in order."""
-    raise NotImplementedError
+    """Replace the days' partitions of the feature tables, one commit a table for all days.
+
+    `feature.articles_current` is made anew for each source of the days from the effective rows of all of its days.
+    One result a table and day. Raises ConfigError for a day to come, UnknownNameError for an unknown source,
+    UnavailableError where the tables do not answer.
+    """
+    say = progress or ignore_progress
+    notes = RunNotes(checked_days(lake, days))
+    articles = [day for day in notes.days if dataset_of(lake, day) == "articles"]
+    clean = _by_day(lake.committer.scan(ARTICLES, [record_partition(lake, day) for day in articles]).to_pylist())
+    say(f"computing features of {sum(map(len, clean.values()))} articles")
+    features = article_features(row for rows in clean.values() for row in rows)
+    results = [(FEATURES, articles, _replace(lake, notes, FEATURES, features, articles))]
+    newest = [row for source in sorted({day.source for day in articles}) for row in _current_rows(lake, source)]
+    results.append((CURRENT, articles, _replace(lake, notes, CURRENT, newest, articles)))
+    daily = [_daily_row(lake, notes, day, clean.get(day, [])) for day in notes.days]
+    results.append((DAILY, list(notes.days), _replace(lake, notes, DAILY, daily, notes.days)))
+    _settle(lake, notes, results)
+    return [
+        describe_partition(lake, notes, table, feature_partition(lake, table, day), frame)
+        for table, group, frame in results
+        for day in group
+    ]
+
+
+def feature_partition(lake: Lake, table: str, day: SourceDay) -> Partition:
+    """The feature partition of a day; feature tables have schema versions of their own."""
+    return Partition(day.source, day.dt, lake.catalog.table_schema(table, None).version)
+
+
+def _by_day(rows: Rows) -> dict[SourceDay, Rows]:
+    found: dict[SourceDay, Rows] = {}
+    for row in rows:
+        found.setdefault(SourceDay(row["source"], row["dt"]), []).append(row)
+    return found
+
+
+def _current_rows(lake: Lake, source: str) -> Rows:
+    """The newest revisions of a source's pages, over the effective versions of all of its days."""
+    pointers = [
+        pointer
+        for (dataset, name, _), pointer in current(lake.committer).items()
+        if (dataset, name) == ("articles", source)
+    ]
+    partitions = [Partition(pointer.source, pointer.dt, pointer.schema_version) for pointer in pointers]
+    rows = lake.committer.scan(ARTICLES, partitions).to_pylist() if partitions else []
+    names = {field.name for field in lake.catalog.table_schema(CURRENT, None).fields} | {"source", "dt"}
+    return [{name: value for name, value in row.items() if name in names} for row in articles_current(rows)]
+
+
+def _daily_row(lake: Lake, notes: RunNotes, day: SourceDay, rows: Rows) -> dict[str, Any]:
+    outcomes = lake.committer.scan("clean.outcomes", [record_partition(lake, day)]).to_pylist()
+    columns = ["collect_time", "body_bytes", "elapsed_ms"]
+    fetches = lake.committer.scan("raw.fetches", [raw_partition(lake, day)], columns).to_pylist()
+    entries = lake.committer.scan("raw.entries", [raw_partition(lake, day, "entries")], ["url_fp"]).num_rows
+    notes.rows[day] = dict(Counter(row["outcome"] for row in outcomes))
+    dataset = dataset_of(lake, day)
+    if dataset != "articles":
+        table = lake.catalog.schema(dataset, None).table
+        rows = lake.committer.scan(table, [record_partition(lake, day)]).to_pylist()
+    fields = lake.catalog.schema(dataset, record_partition(lake, day).schema_version).fields
+    return source_daily(
+        {"source": day.source, "dt": day.dt, "dataset": dataset},
+        fetches=fetches,
+        outcomes=outcomes,
+        rows=rows,
+        entries=entries,
+        fields=[field.name for field in fields],
+    )
+
+
+def _replace(lake: Lake, notes: RunNotes, table: str, rows: Rows, days: Sequence[SourceDay]) -> pa.Table:
+    """Replace the days' partitions of one feature table and note it in the index; gives the frame."""
+    spec = lake.catalog.table_schema(table, None)
+    frame = to_arrow([{**row, "schema_version": spec.version} for row in rows], spec)
+    partitions = [feature_partition(lake, table, day) for day in days]
+    if not partitions:
+        return frame
+    commit = lake.committer.replace(table, frame, partitions)
+    for partition in partitions:
+        parents = []
+        if table != CURRENT:
+            record = lake.catalog.schema(dataset_of(lake, partition.day), None).table
+            parents = [parent_name(lake, record, record_partition(lake, partition.day))]
+        record_commit(lake, notes, commit, partition, parents)
+    return frame
+
+
+def _settle(lake: Lake, notes: RunNotes, results: Sequence[tuple[str, Sequence[SourceDay], pa.Table]]) -> None:
+    """Record the states: those of the clean partitions."""
+    for day in notes.days:
+        table = lake.catalog.schema(dataset_of(lake, day), None).table
+        info = PartitionIndex(lake.ledger).get(Layer.CLEAN, table, record_partition(lake, day))
+        notes.states[day] = info.state if info and info.state in ENDED_STATES else PartitionState.OPEN
+    for table, days, _ in results:
+        for day in days:
+            record_state(lake, notes, table, feature_partition(lake, table, day))

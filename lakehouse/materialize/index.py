@@ -1,0 +1,191 @@
+"""What a run leaves in the ledger's index of partitions and tells its caller of each: size, state, preview."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakehouse.lake import Lake
+from lakehouse.ledger.partitions import ENDED_STATES, PartitionIndex, PartitionInfo
+from lakehouse.materialize.result import PREVIEW_ROWS, PartitionResult
+from lakehouse.model.partition import Layer, Partition, PartitionState, SourceDay
+from lakehouse.tables.columns import PARTITION_COLUMNS
+from lakehouse.tables.committer import Commit, PartitionCommit
+from lakehouse.tables.content import content_hash
+
+PREVIEW_CHARS = 300
+NO_DAY = date(1970, 1, 1)
+
+
+@dataclass(slots=True)
+class RunNotes:
+    """What a run knows of its days so far: counts, errors, messages and states by day; `changed` by table and day."""
+
+    days: tuple[SourceDay, ...]
+    started: float = field(default_factory=time.perf_counter)
+    rows: dict[SourceDay, Mapping[str, int]] = field(default_factory=dict)
+    errors: dict[SourceDay, str] = field(default_factory=dict)
+    messages: dict[SourceDay, str] = field(default_factory=dict)
+    states: dict[SourceDay, PartitionState] = field(default_factory=dict)
+    changed: set[tuple[str, SourceDay]] = field(default_factory=set)
+
+    @property
+    def good(self) -> list[SourceDay]:
+        """The days without an error."""
+        return [day for day in self.days if day not in self.errors]
+
+    def touched(self, day: SourceDay) -> bool:
+        """Whether this run committed anything for a day."""
+        return any(changed == day for _, changed in self.changed)
+
+
+def indexed_partition(lake: Lake, table: str, partition: Partition) -> Partition:
+    """The partition under its key in the index: tables without days have the fixed day `NO_DAY`."""
+    columns = PARTITION_COLUMNS[lake.catalog.table_schema(table, None).partitioned]
+    return partition if "dt" in columns else Partition(partition.source, NO_DAY, partition.schema_version)
+
+
+def record_commit(lake: Lake, notes: RunNotes, commit: Commit, partition: Partition, parents: Sequence[str]) -> None:
+    """Write a partition's row of the index as of `commit`; a partition that changed is open until `record_state`."""
+    size = _size(lake, commit, partition)
+    index, layer = PartitionIndex(lake.ledger), _layer(commit.table)
+    key = indexed_partition(lake, commit.table, partition)
+    known = index.get(layer, commit.table, key)
+    same = known is not None and (known.checksum, known.row_count) == (size.checksum, size.rows)
+    if commit.changed and not same and (known is not None or size.rows):
+        notes.changed.add((commit.table, partition.day))
+    info = PartitionInfo(
+        layer=layer,
+        table=commit.table,
+        dataset=lake.catalog.table_schema(commit.table, None).dataset,
+        partition=key,
+        base_path=_base_path(lake, commit.table, partition),
+        file_count=size.files,
+        row_count=size.rows,
+        byte_size=size.bytes,
+        state=known.state if same and known is not None else PartitionState.OPEN,
+        checksum=size.checksum,
+        table_snapshot_id=known.table_snapshot_id if same and known is not None else commit.snapshot_id,
+        parents=tuple(parents),
+    )
+    if not same or known is None or (known.parents, known.file_count) != (info.parents, info.file_count):
+        index.record(info)
+
+
+def record_state(lake: Lake, notes: RunNotes, table: str, partition: Partition) -> None:
+    """Write the state of a partition, the last thing a run does.
+
+    A day that failed keeps the state of the rows it still has.
+    """
+    index, layer = PartitionIndex(lake.ledger), _layer(table)
+    key, state = indexed_partition(lake, table, partition), notes.states[partition.day]
+    known = index.get(layer, table, key)
+    if known is None:
+        if state is PartitionState.FAILED:
+            index.record(_nothing(lake, table, partition, state))
+        return
+    failed_again = state is PartitionState.FAILED and known.state in ENDED_STATES and not notes.touched(partition.day)
+    if known.state is not state and not failed_again:
+        index.set_state(layer, table, key, state)
+
+
+def _nothing(lake: Lake, table: str, partition: Partition, state: PartitionState) -> PartitionInfo:
+    return PartitionInfo(
+        layer=_layer(table),
+        table=table,
+        dataset=lake.catalog.table_schema(table, None).dataset,
+        partition=indexed_partition(lake, table, partition),
+        base_path=_base_path(lake, table, partition),
+        file_count=0,
+        row_count=0,
+        byte_size=0,
+        state=state,
+    )
+
+
+def parent_name(lake: Lake, table: str, partition: Partition) -> str:
+    """How a partition is named as a parent of another, with the content it had: `<table>/<path>#<checksum>`."""
+    known = PartitionIndex(lake.ledger).get(_layer(table), table, indexed_partition(lake, table, partition))
+    return f"{table}/{partition.path}#{(known.checksum if known else None) or ''}"
+
+
+def describe_partition(
+    lake: Lake, notes: RunNotes, table: str, partition: Partition, frame: pa.Table | None = None
+) -> PartitionResult:
+    """The result of one table and day; `frame` saves reading the partition for its preview."""
+    day = partition.day
+    key = indexed_partition(lake, table, partition)
+    info = PartitionIndex(lake.ledger).get(_layer(table), table, key)
+    schema = lake.committer.table(table).schema()
+    rows = _rows_of(frame, key) if frame is not None else None
+    return PartitionResult(
+        table=table,
+        partition=partition,
+        state=PartitionState.FAILED if day in notes.errors else notes.states.get(day, PartitionState.OPEN),
+        changed=(table, day) in notes.changed,
+        snapshot_id=info.table_snapshot_id if info else None,
+        rows=notes.rows.get(day, {}),
+        columns=tuple((column.name, str(column.field_type)) for column in schema.fields),
+        uri=info.base_path if info else "",
+        preview=_preview(rows if rows is not None else _first_rows(lake, table, partition, info)),
+        error=notes.errors.get(day),
+        row_count=info.row_count if info else 0,
+        message=notes.messages.get(day, ""),
+        elapsed=round(time.perf_counter() - notes.started, 3),
+    )
+
+
+def _base_path(lake: Lake, table: str, partition: Partition) -> str:
+    columns = PARTITION_COLUMNS[lake.catalog.table_schema(table, None).partitioned]
+    folders = [folder for folder in partition.path.split("/") if folder.partition("=")[0] in columns]
+    return "/".join([lake.committer.table(table).location(), "data", *folders])
+
+
+def _layer(table: str) -> Layer:
+    return Layer(table.partition(".")[0])
+
+
+def _size(lake: Lake, commit: Commit, partition: Partition) -> PartitionCommit:
+    """The partition after the commit; read from the table where the commit did not touch it."""
+    for done in commit.partitions:
+        if done.partition == partition or (
+            done.partition.source == partition.source and indexed_partition(lake, commit.table, partition).dt == NO_DAY
+        ):
+            return done
+    files = lake.committer.files(commit.table, partition)
+    checksum = content_hash(lake.committer.scan(commit.table, [partition]))
+    return PartitionCommit(
+        partition, sum(file.rows for file in files), len(files), sum(file.bytes for file in files), checksum
+    )
+
+
+def _rows_of(frame: pa.Table, key: Partition) -> pa.Table:
+    wanted = pc.equal(frame["source"], key.source)
+    if key.dt != NO_DAY:
+        wanted = pc.and_(wanted, pc.equal(frame["dt"], pa.scalar(key.dt)))
+    return frame.filter(wanted)
+
+
+def _first_rows(lake: Lake, table: str, partition: Partition, info: PartitionInfo | None) -> pa.Table | None:
+    if info is None or info.row_count == 0:
+        return None
+    return lake.committer.scan(table, [partition])
+
+
+def _preview(frame: pa.Table | None) -> list[dict[str, Any]]:
+    if frame is None:
+        return []
+    rows = frame.slice(0, PREVIEW_ROWS).to_pylist()
+    return [{name: _short(value) for name, value in row.items() if value is not None} for row in rows]
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > PREVIEW_CHARS:
+        return value[: PREVIEW_CHARS - 1] + "…"
+    return value
