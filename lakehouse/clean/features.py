@@ -1,17 +1,25 @@
-"""What is computed from clean rows and books: per record, per page over all days, per source and day."""
+"""What is computed from clean rows and books: per record, per page over all days, per source and day.
+
+Rows have the columns of their feature schema but for `schema_version`, which the writer adds.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lakehouse.clean.quality import count_chars, count_marks
+from lakehouse.clean.quality import count_chars, count_marks, count_paragraphs
 from lakehouse.clean.simhash import simhash
 from lakehouse.model.record import Outcome
 
 Row = Mapping[str, Any]
-KEYS = ("source", "dt", "schema_version")
+SENTENCE_END = re.compile(r"[。！？!?…]+|\.(?=\s|$)")
+HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+WORD = re.compile(r"[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+SHORT_LINE = 20
+IDENTITY = ("source", "dt", "url_fp", "canonical_fp", "fetch_id", "content_hash")
 
 
 def article_features(rows: Iterable[Row]) -> list[dict[str, Any]]:
@@ -20,26 +28,28 @@ def article_features(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def _features(row: Row) -> dict[str, Any]:
-    title, body = row.get("title"), row.get("body")
+    body = row.get("body") or ""
     chars = count_chars(body)
+    lines = [line.strip() for line in body.split("\n") if line.strip()]
+    repeats = Counter(lines)
     return {
-        **{name: row[name] for name in KEYS},
-        "fetch_id": row["fetch_id"],
-        "url_fp": row["url_fp"],
-        "canonical_fp": row["canonical_fp"],
-        "content_hash": row["content_hash"],
+        **{name: row[name] for name in IDENTITY},
         "language": row.get("language"),
-        "title_chars": count_chars(title),
+        "title_chars": count_chars(row.get("title")),
         "body_chars": chars,
-        "paragraphs": row.get("paragraphs"),
-        "marks": count_marks(body),
-        "digit_share": _share(sum(char.isdigit() for char in body or ""), chars),
-        "body_quality": row.get("body_quality"),
+        "paragraphs": count_paragraphs(body),
+        "sentences": max(len(SENTENCE_END.findall(body)), 1 if chars else 0),
+        "han_chars": len(HAN.findall(body)),
+        "words": len(WORD.findall(body)),
         "simhash": simhash(body),
+        "body_quality": row.get("body_quality"),
+        "punctuation_ratio": _share(count_marks(body), chars),
+        "digit_ratio": _share(sum(char.isdigit() for char in body), chars),
+        "short_line_ratio": _share(sum(len(line) < SHORT_LINE for line in lines), len(lines)),
+        "repeated_line_ratio": _share(sum(count for count in repeats.values() if count > 1), len(lines)),
         "has_author": bool(row.get("author")),
-        "has_origin": bool(row.get("origin")),
-        "time_confidence": row.get("time_confidence"),
-        "age_hours": _age_hours(row),
+        "time_confidence": row["time_confidence"],
+        "collect_time": row["collect_time"],
     }
 
 
@@ -47,48 +57,62 @@ def _share(part: int, whole: int) -> float:
     return round(part / whole, 4) if whole else 0.0
 
 
-def _age_hours(row: Row) -> float | None:
-    """Hours from publishing to collecting."""
-    published = row.get("publish_time")
-    return round((row["collect_time"] - published).total_seconds() / 3600, 2) if published else None
-
-
 def articles_current(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Rows of `feature.articles_current`: the newest revision of each page of one source, over all its days."""
+    """Rows of `feature.articles_current`: the newest revision of each page of each source, over all given days."""
     pages: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         pages.setdefault((row["source"], row["canonical_fp"]), []).append(row)
     return [_current(revisions) for _, revisions in sorted(pages.items())]
 
 
-def _current(revisions: list[Row]) -> dict[str, Any]:
-    ordered = sorted(revisions, key=lambda row: (row["collect_time"], row["fetch_id"]))
-    newest = ordered[-1]
-    contents = [row["content_hash"] for row in ordered]
-    changes = sum(1 for old, new in zip(contents, contents[1:], strict=False) if old != new)
+def _current(revisions: Sequence[Row]) -> dict[str, Any]:
+    days = [row["dt"] for row in revisions]
     return {
-        **newest,
-        "first_seen": ordered[0]["collect_time"],
-        "last_seen": newest["collect_time"],
-        "sightings": len(ordered),
-        "revisions": changes + 1,
+        **max(revisions, key=lambda row: (row["collect_time"], row["fetch_id"])),
+        "first_seen_dt": min(days),
+        "last_seen_dt": max(days),
+        "revisions": len({row["content_hash"] for row in revisions}),
     }
 
 
-def source_daily(key: Row, outcomes: Iterable[Row], rows: Iterable[Row], rejects: Iterable[Row] = ()) -> dict[str, Any]:
-    """The row of `feature.source_daily` for one source, dt and schema version (`key`)."""
-    entries = list(outcomes)
-    clean = list(rows)
-    counts = Counter(str(entry["outcome"]) for entry in entries)
-    qualities = [row["body_quality"] for row in clean if row.get("body_quality") is not None]
-    lengths = [row["body_chars"] for row in clean if row.get("body_chars") is not None]
+def source_daily(
+    key: Row,
+    *,
+    fetches: Sequence[Row],
+    outcomes: Sequence[Row],
+    rows: Sequence[Row],
+    entries: int,
+    fields: Iterable[str],
+) -> dict[str, Any]:
+    """The row of `feature.source_daily` for one source and day.
+
+    `key` holds source, dt and dataset; `fetches` need `collect_time`, `body_bytes` and `elapsed_ms`; `fields` are the
+    names whose missing values are counted in the clean `rows`.
+    """
+    counts = Counter(str(row["outcome"]) for row in outcomes)
+    times = [row["collect_time"] for row in fetches]
     return {
-        **{name: key[name] for name in KEYS},
-        "fetches": len(entries),
+        **key,
+        "fetches": len(fetches),
         **{outcome.value: counts[outcome.value] for outcome in Outcome},
-        "rows": len(clean),
-        "rejects": sum(1 for _ in rejects),
-        "mean_body_quality": round(sum(qualities) / len(qualities), 4) if qualities else None,
-        "mean_body_chars": round(sum(lengths) / len(lengths), 1) if lengths else None,
-        "with_time": sum(1 for row in clean if row.get("publish_time") is not None),
+        "rows_out": len(rows),
+        "entries": entries,
+        "distinct_pages": len({row["canonical_fp"] for row in rows}),
+        "body_bytes": sum(row["body_bytes"] or 0 for row in fetches),
+        "mean_elapsed_ms": _mean(row["elapsed_ms"] for row in fetches),
+        "mean_body_chars": _mean(row.get("body_chars") for row in rows),
+        "mean_body_quality": _mean(row.get("body_quality") for row in rows),
+        "missing_rates": {name: _share(sum(_is_missing(row.get(name)) for row in rows), len(rows)) for name in fields},
+        "reasons": dict(sorted(Counter(row["reason"] for row in outcomes if row["reason"]).items())),
+        "first_collect_time": min(times, default=None),
+        "last_collect_time": max(times, default=None),
     }
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(sum(known) / len(known), 4) if known else None
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value in ("", [])
