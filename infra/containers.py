@@ -1,4 +1,4 @@
-"""The same servers in containers, where a Docker engine answers: `infra/compose.yaml` with a home's secrets and ports."""
+"""The same servers in containers, where a Docker engine answers: `compose.yaml` with a home's secrets and ports."""
 
 from __future__ import annotations
 

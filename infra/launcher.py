@@ -22,6 +22,7 @@ from infra.state import (
     servers_folder,
     write_private,
 )
+from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings, load_settings
 
 Say = Callable[[str], None]
@@ -153,6 +154,8 @@ def prepare(home: Path, state: State) -> State:
     """Make users, databases, buckets and the ledger, save `server.env`; doing it twice changes nothing."""
     postgres.prepare(state.ports["postgres"], state.secrets)
     minio.prepare(state.ports["minio"], state.secrets)
+    settings = Servers(home, state).settings()
+    Ledger.open(server_env(state)["LAKEHOUSE_DATABASE_URL"], settings.clock).close()
     lines = "".join(f"{name}={value}\n" for name, value in server_env(state).items())
     write_private(home / "server.env", lines)
     state = replace(state, prepared=True)

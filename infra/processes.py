@@ -72,6 +72,8 @@ class ServerProcess:
         self.folder.mkdir(parents=True, exist_ok=True)
         env = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
         uid, gid = launch.user or (None, None)
+        if self.log.exists():
+            self.log.replace(self.log.with_suffix(".log.old"))
         with self.log.open("ab") as log:
             child = subprocess.Popen(
                 list(launch.command),
