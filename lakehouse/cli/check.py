@@ -23,6 +23,7 @@ def command(folder: Path | None, as_json: bool) -> None:
     """Exits 0 when everything is right, 2 with all problems."""
     root = folder if folder is not None else load_settings().catalog_dir
     begun = time.perf_counter()
+    report: dict[str, Any]
     try:
         report = {
             "ok": True,

@@ -20,7 +20,8 @@ UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 IN_PATH = UNRESERVED | frozenset(b"!$&'()*+,;=:@/")
 IN_QUERY = IN_PATH | frozenset(b"?")
 EDGES = "".join(map(chr, range(0x21)))
-NEVER = re.compile(r"[\x00-\x1f\x7f]")
+NEVER = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+PLAIN = re.compile(r"[A-Za-z0-9._~/=&-]*")
 ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 HOST = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?")
@@ -49,15 +50,19 @@ def fingerprint(form: str) -> str:
 
 
 def registrable_domain(url: str) -> str:
-    """The domain someone registered (`example.com.cn`); the host itself where nobody can register one.
+    """The domain someone registered, such as `example.com.cn`; the host itself where nobody can register one.
 
-    The list of suffixes is the one that tldextract ships with: no network. Raises ValueError as `normal_form`.
+    The list of suffixes is the one that tldextract ships with: no network. Below a top-level domain that it does not
+    know, the last two labels are the domain. Raises ValueError as `normal_form`.
     """
     host = url_host(url).rstrip(".")
-    if host.startswith("["):
+    if host.startswith("[") or NUMBER.fullmatch(host.rpartition(".")[2]):
         return host
-    found: str = _suffixes()(host).top_domain_under_public_suffix
-    return found or host
+    found = _suffixes()(host)
+    if not found.suffix:
+        return ".".join(host.split(".")[-2:])
+    domain: str = found.top_domain_under_public_suffix
+    return domain or host
 
 
 def url_host(url: str) -> str:
@@ -65,6 +70,7 @@ def url_host(url: str) -> str:
     return split_url(url)[1]
 
 
+@lru_cache(maxsize=1024)
 def split_url(url: str) -> tuple[str, str, str, str, str | None, str | None]:
     """Normalised scheme, host, port ("" for the default), path, query and fragment (None where there is none)."""
     text = _plain_text(url)
@@ -105,6 +111,8 @@ def checked_length(form: str, url: str) -> str:
 
 def encode(text: str, kept: frozenset[int]) -> str:
     """`text` in UTF-8 with one spelling of every octet: unreserved plain, `kept` as written, others as %XX."""
+    if PLAIN.fullmatch(text):
+        return text
     data = text.encode("utf-8")
     parts: list[str] = []
     at = 0
@@ -142,10 +150,9 @@ def _plain_text(url: str) -> str:
     text = url.strip(EDGES)
     for sign in "\t\r\n":
         text = text.replace(sign, "")
-    if NEVER.search(text):
-        raise ValueError(f"URL {_shown(url)} holds a control character")
-    if any("\ud800" <= sign <= "\udfff" for sign in text):
-        raise ValueError(f"URL {_shown(url)} holds half a character (a lone surrogate)")
+    found = NEVER.search(text)
+    if found is not None:
+        raise ValueError(f"URL {_shown(url)} holds the control character or half character U+{ord(found[0]):04X}")
     return text
 
 

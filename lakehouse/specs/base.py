@@ -37,16 +37,25 @@ def split_ref(ref: str) -> tuple[str, int]:
 
 def nearest_name(wrong: str, possible: Iterable[str]) -> str | None:
     """The one possible name that `wrong` was most likely meant to be, None where none is near."""
-    return next(iter(difflib.get_close_matches(wrong.lower(), sorted(set(possible)), n=1, cutoff=0.7)), None)
+    return next(iter(_near(wrong, possible, cutoff=0.7)), None)
 
 
 def near_names(wrong: str, possible: Iterable[str], noun: str, most: int = 12) -> str:
     """A hint for a name that does not exist: `did you mean 'x'?`, else the possible names, else that there are none."""
     names = sorted(set(possible))
-    near = difflib.get_close_matches(wrong, names, n=3, cutoff=0.6)
+    near = _near(wrong, names, cutoff=0.6)
     if near:
         return "did you mean " + " or ".join(repr(name) for name in near) + "?"
     if not names:
         return f"there are no {noun}"
     shown = ", ".join(names[:most])
     return f"{noun} are {shown}" if len(names) <= most else f"{noun} are {shown} and {len(names) - most} more"
+
+
+def _near(wrong: str, possible: Iterable[str], cutoff: float) -> list[str]:
+    """Up to three names like `wrong` in any case, best first, none much worse than the best."""
+    written = {name.lower(): name for name in sorted(set(possible), reverse=True)}
+    text = wrong[:100].lower()
+    near = difflib.get_close_matches(text, written, n=3, cutoff=cutoff)
+    nearness = [difflib.SequenceMatcher(None, name, text).ratio() for name in near]
+    return [written[name] for name, ratio in zip(near, nearness, strict=True) if ratio > max(nearness) - 0.1]

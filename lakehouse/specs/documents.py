@@ -30,18 +30,25 @@ PATH_PART = re.compile(r"\[(?P<index>[0-9]+)\]|\[\"(?P<quoted>[^\"]*)\"\]|(?P<wo
 YamlPath = tuple[str | int, ...]
 
 
+MEANT = (
+    (f"{TAG}bool", re.compile(r"true|false")),
+    (f"{TAG}null", re.compile(r"null|~|")),
+    (f"{TAG}int", WHOLE),
+    (f"{TAG}float", re.compile(rf"{WHOLE.pattern}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")),
+)
+BEGINNINGS = frozenset("tfn~-+0123456789")
+
+
 class _Loader(yaml.CSafeLoader):
     """Knows true, false, null, whole numbers and decimals; every other plain scalar is text."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML's own interface)
-
-
-_Loader.add_implicit_resolver(f"{TAG}bool", re.compile(r"^(?:true|false)$"), list("tf"))
-_Loader.add_implicit_resolver(f"{TAG}null", re.compile(r"^(?:null|~|)$"), ["n", "~", ""])
-_Loader.add_implicit_resolver(f"{TAG}int", re.compile(rf"^{WHOLE.pattern}$"), list("-+0123456789"))
-_Loader.add_implicit_resolver(
-    f"{TAG}float", re.compile(r"^[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$"), list("-+0123456789")
-)
+    def resolve(self, kind: type[yaml.Node], value: str, implicit: tuple[bool, bool] | bool) -> str:
+        """The tag of a node that names none itself."""
+        if kind is not yaml.ScalarNode:
+            return f"{TAG}map" if kind is yaml.MappingNode else f"{TAG}seq"
+        if isinstance(implicit, tuple) and implicit[0] and (not value or value[0] in BEGINNINGS):
+            return next((tag for tag, pattern in MEANT if pattern.fullmatch(value)), f"{TAG}str")
+        return f"{TAG}str"
 
 
 @dataclass(frozen=True, slots=True)

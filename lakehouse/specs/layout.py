@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,23 +43,17 @@ def find_files(root: Path) -> tuple[list[DeclaredFile], list[Problem]]:
             continue
         if path.name not in FOLDERS or not path.is_dir():
             hint = near_names(path.name, (*FOLDERS, URL_RULES), "its parts")
-            problems.append(Problem(_shown(root, path), "", "is not a part of the catalog", hint))
+            problems.append(Problem(f"{root.name}/{path.name}", "", "is not a part of the catalog", hint))
             continue
-        for inner in sorted(path.rglob("*")):
-            if inner.is_dir() or any(_is_beside(part) for part in (inner, *inner.parents) if path in part.parents):
-                continue
-            declared = _declared(root, inner)
+        for inner, parts in _files_below(path):
+            file = f"{root.name}/{path.name}/{'/'.join(parts)}"
+            declared = _declared(path.name, parts, inner, file)
             if declared is None:
                 right = f"name it {FORMS[path.name]}, names in lower-case letters, digits and _"
-                problems.append(Problem(_shown(root, inner), "", "is not where a declared file belongs", right))
+                problems.append(Problem(file, "", "is not where a declared file belongs", right))
             else:
                 found.append(declared)
     return sorted(found), problems + _version_gaps(root, found)
-
-
-def _shown(root: Path, path: Path) -> str:
-    """A path as people see it: below the catalog's own folder name."""
-    return f"{root.name}/{path.relative_to(root).as_posix()}"
 
 
 def _is_beside(path: Path) -> bool:
@@ -66,14 +61,23 @@ def _is_beside(path: Path) -> bool:
     return path.name.startswith(".") or path.suffix == ".md"
 
 
-def _declared(root: Path, path: Path) -> DeclaredFile | None:
-    folder, *parts = path.relative_to(root).parts
-    file = _shown(root, path)
+def _files_below(folder: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Every file in a folder and its folders, sorted, with the names that lead to it."""
+    for path in sorted(folder.iterdir()):
+        if _is_beside(path):
+            continue
+        if path.is_dir():
+            yield from ((inner, (path.name, *parts)) for inner, parts in _files_below(path))
+        else:
+            yield path, (path.name,)
+
+
+def _declared(folder: str, parts: tuple[str, ...], path: Path, file: str) -> DeclaredFile | None:
     if folder in {SOURCES, CHECKS}:
-        if len(parts) == 1 and path.suffix == ".yaml" and CODE_NAME.fullmatch(path.stem):
-            return DeclaredFile(folder, path.stem, 0, path, file)
-        return None
-    match = VERSION_FILE.fullmatch(path.name)
+        name, _, suffix = parts[0].partition(".")
+        fits = len(parts) == 1 and suffix == "yaml" and CODE_NAME.fullmatch(name)
+        return DeclaredFile(folder, name, 0, path, file) if fits else None
+    match = VERSION_FILE.fullmatch(parts[-1])
     if match and len(parts) == 2 and CODE_NAME.fullmatch(parts[0]):
         return DeclaredFile(folder, parts[0], int(match[1]), path, file)
     return None

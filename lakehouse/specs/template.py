@@ -6,7 +6,9 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from lakehouse.specs.base import CodeName, Declared
+from lakehouse.specs.base import CodeName, Declared, Misfit
+
+KINDS = ("css", "xpath", "regex", "jsonpath", "meta", "jsonld")
 
 
 class Rule(Declared):
@@ -25,9 +27,10 @@ class Rule(Declared):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
-        given = [k for k in ("css", "xpath", "regex", "jsonpath", "meta", "jsonld") if getattr(self, k) is not None]
+        given = [k for k in KINDS if getattr(self, k) is not None]
         if len(given) != 1:
-            raise ValueError(f"give exactly one of css, xpath, regex, jsonpath, meta, jsonld; got {given or 'none'}")
+            wrong = f"the rule has {' and '.join(given)}" if given else "the rule has no way to find a value"
+            raise Misfit(wrong, f"give exactly one of {', '.join(KINDS)}")
         return self
 
 

@@ -79,6 +79,8 @@ def _take_unknown(
 
 def _problems(error: ValidationError, document: Document, renamed: Mapping[YamlPath, str]) -> Iterator[Problem]:
     for item in error.errors():
+        if item["type"] == "too_short" and item["input"]:
+            continue  # an item of the list is wrong, which is reported itself
         path, wrong, right = _in_words(item)
         if path and path[-1] == "[key]":
             path, wrong = path[:-1], f"key {wrong}"
