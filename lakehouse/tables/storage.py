@@ -5,6 +5,7 @@ Removal is for upkeep only. Not here: deciding which files may go (`garbage`).
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -95,15 +96,11 @@ class LocalFiles:
         part.replace(target)
 
     def remove(self, paths: Iterable[str]) -> int:
-        """Remove files, and partition folders that became empty."""
+        """Remove files; folders stay, since a writer may be about to use them."""
         count = 0
-        folders = set()
         for path in paths:
             Path(path).unlink(missing_ok=True)
-            folders.add(Path(path).parent)
             count += 1
-        for folder in folders:
-            _remove_empty(folder)
         return count
 
 
@@ -137,8 +134,6 @@ class BucketFiles:
 
     def write(self, path: str, data: bytes) -> None:
         """Write an object."""
-        import io
-
         bucket, key = _split(path)
         self._client.put_object(bucket, key, io.BytesIO(data), len(data), content_type="application/json")
 
@@ -176,13 +171,3 @@ def _client(properties: Mapping[str, str]) -> Minio:
             retries=urllib3.Retry(total=3, backoff_factor=0.2, status_forcelist=[500, 502, 503, 504]),
         ),
     )
-
-
-def _remove_empty(folder: Path) -> None:
-    """Remove a partition's empty folders, up to the table's `data`: writers make them anew when they need them."""
-    while "=" in folder.name:
-        try:
-            folder.rmdir()
-        except OSError:
-            return
-        folder = folder.parent

@@ -1,6 +1,144 @@
 """Tags of table snapshots: one a business day for time travel by day, one a release for readers who need a fixed state.
 
-Day tags are dropped after 60 days, release tags only by hand. Never one per partition: commits slow down with tags.
+Day tags are dropped by upkeep after 60 days, release tags only by hand. Never one per partition: every tag makes every
+commit slower.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+
+from lakehouse.clock import Clock
+from lakehouse.errors import ConfigError, ConflictError, UnknownNameError
+from lakehouse.tables.committer import write_current
+
+if TYPE_CHECKING:
+    from lakehouse.tables.committer import Committer
+
+DAY_PREFIX = "day-"
+RELEASE_PREFIX = "release-"
+DAYS_KEPT = 60
+MOST_TAGS = 100
+_RELEASE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A tag of a table. `changed` says whether this call made or moved it."""
+
+    table: str
+    name: str
+    snapshot_id: int
+    changed: bool
+
+
+def tag_day(committer: Committer, table: str, day: date, *, clock: Clock) -> Tag | None:
+    """Tag the table's state at the end of a business day (today: its state now) as `day-YYYY-MM-DD`.
+
+    Doing it again changes nothing unless the day's state moved on. None where the table had no state by then.
+    """
+    name = f"{DAY_PREFIX}{day.isoformat()}"
+    with committer.locks.hold(table):
+        loaded = _load(committer, table)
+        metadata = loaded.metadata
+        ends_ms = clock.start_of(day + timedelta(days=1)).timestamp() * 1000
+        wanted = _state_before(metadata, ends_ms)
+        present = metadata.refs.get(name)
+        if present is not None and (wanted is None or not _is_newer(metadata, wanted, present.snapshot_id)):
+            return Tag(table, name, present.snapshot_id, changed=False)
+        if wanted is None:
+            return None
+        _set_tag(loaded, name, wanted)
+        return Tag(table, name, wanted, changed=True)
+
+
+def tag_release(committer: Committer, table: str, release: str) -> Tag:
+    """Tag the table's state now as `release-<release>`; a tag that stands already is never moved.
+
+    Raises ConfigError for a name that cannot be a tag or a table without rows, ConflictError where 100 tags exist.
+    """
+    if _RELEASE.fullmatch(release) is None:
+        raise ConfigError(f"release {release!r}: use lower-case letters, digits and . _ - up to 64 characters")
+    name = f"{RELEASE_PREFIX}{release}"
+    with committer.locks.hold(table):
+        loaded = _load(committer, table)
+        present = loaded.metadata.refs.get(name)
+        if present is not None:
+            return Tag(table, name, present.snapshot_id, changed=False)
+        current = loaded.metadata.current_snapshot_id
+        if current is None:
+            raise ConfigError(f"release {release} of {table}: the table has no rows yet; materialize something first")
+        tags = [ref for ref in loaded.metadata.refs.values() if ref.snapshot_ref_type == "tag"]
+        if len(tags) >= MOST_TAGS:
+            raise ConflictError(
+                f"release {release} of {table}: it has {len(tags)} tags, and more slow every commit down; "
+                "run upkeep or drop a release that nobody reads"
+            )
+        _set_tag(loaded, name, current)
+        return Tag(table, name, current, changed=True)
+
+
+def drop_tag(committer: Committer, table: str, name: str) -> bool:
+    """Drop a tag; False where there is none. What only it needed goes with the next upkeep."""
+    with committer.locks.hold(table):
+        loaded = _load(committer, table)
+        present = loaded.metadata.refs.get(name)
+        if present is None or present.snapshot_ref_type != "tag":
+            return False
+        loaded.manage_snapshots().remove_tag(name).commit()
+        write_current(loaded)
+        return True
+
+
+def day_tags_to_drop(tags: Collection[str], now: datetime, keep_tags: int = MOST_TAGS) -> set[str]:
+    """Day tags older than 60 days, and the oldest of the others while there are more than `keep_tags` tags.
+
+    Other tags are never among them: who made one needs what it holds.
+    """
+    days = sorted(tag for tag in tags if _day_of(tag) is not None)
+    oldest = f"{DAY_PREFIX}{(now.date() - timedelta(days=DAYS_KEPT)).isoformat()}"
+    dropped = {tag for tag in days if tag < oldest}
+    young = [tag for tag in days if tag not in dropped]
+    surplus = len(tags) - len(dropped) - keep_tags
+    return dropped | set(young[: max(surplus, 0)])
+
+
+def _day_of(tag: str) -> date | None:
+    try:
+        return date.fromisoformat(tag.removeprefix(DAY_PREFIX)) if tag.startswith(DAY_PREFIX) else None
+    except ValueError:
+        return None
+
+
+def _state_before(metadata: TableMetadata, ends_ms: float) -> int | None:
+    """The last state of main before an instant, of those that are not expired."""
+    known = {snapshot.snapshot_id for snapshot in metadata.snapshots}
+    past = [entry for entry in metadata.snapshot_log if entry.timestamp_ms < ends_ms and entry.snapshot_id in known]
+    return past[-1].snapshot_id if past else None
+
+
+def _is_newer(metadata: TableMetadata, snapshot_id: int, than: int) -> bool:
+    first, second = metadata.snapshot_by_id(snapshot_id), metadata.snapshot_by_id(than)
+    if first is None or second is None:
+        return second is None
+    return (first.sequence_number or 0, first.timestamp_ms) > (second.sequence_number or 0, second.timestamp_ms)
+
+
+def _set_tag(table: Table, name: str, snapshot_id: int) -> None:
+    table.manage_snapshots().create_tag(snapshot_id, name).commit()
+    write_current(table)
+
+
+def _load(committer: Committer, table: str) -> Table:
+    try:
+        return committer.iceberg.load_table(table)
+    except (NoSuchTableError, NoSuchNamespaceError) as error:
+        raise UnknownNameError(f"tag: table {table} does not exist; materialize something into it first") from error

@@ -1,53 +1,69 @@
 """Upkeep of one table after the other: expiry down to a bounded number of table snapshots, then garbage collection.
 
-Both hold the table's lock. Order: the list of files that become garbage is written, the metadata commit follows, files
-are removed last, and the list with them; a run that dies in between is finished by the next one.
+Both hold the table's lock. The list of files that become garbage is written first, the metadata commit follows, files
+are removed after it, and the list last; a run that dies in between is finished by the next one. Not here: what an
+expiry drops (`expiry`) and which files are needed (`reach`, `garbage`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+
+import structlog
+from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.table import Table
+
+from lakehouse.clock import system_now
+from lakehouse.errors import ConflictError, DataError, UnknownNameError
+from lakehouse.tables import garbage
+from lakehouse.tables.committer import write_current
+from lakehouse.tables.expiry import KEEP_TAGS, KEEP_UNTAGGED, Expiry, commit_expiry, plan_expiry
+from lakehouse.tables.reach import FileReader, Kind, TableFile
+from lakehouse.tables.storage import StoredFile, TableFiles, open_files, plain_path
 
 if TYPE_CHECKING:
     from lakehouse.tables.committer import Committer
 
-KEEP_UNTAGGED = 50
-KEEP_TAGS = 100
-DAY_TAG_AGE = timedelta(days=60)
+log = structlog.get_logger(__name__)
+
 ORPHAN_AGE = timedelta(days=1)
+ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Expiry:
-    """What an expiry dropped from a table's metadata."""
+class Limits:
+    """How much upkeep keeps: untagged table snapshots, tags, and the age from which unreached files are orphans.
 
-    table: str
-    snapshots: tuple[int, ...]
-    tags: tuple[str, ...]
-    snapshots_left: int
-    tags_left: int
+    With `orphan_age` None the files of a table are not listed, so upkeep costs little after every few commits.
+    """
+
+    keep_untagged: int = KEEP_UNTAGGED
+    keep_tags: int = KEEP_TAGS
+    orphan_age: timedelta | None = ORPHAN_AGE
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
-    """What garbage collection removed: files by kind (`data`, `manifest`, `list`, `statistics`, `metadata`), and bytes."""
+class Removal:
+    """What garbage collection removes: number of files, bytes known from metadata or listing, files by kind."""
 
     table: str
     files: int
     bytes: int
-    kinds: dict[str, int]
+    kinds: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class UpkeepReport:
-    """Upkeep of one table; `applied` is false for a plan."""
+    """Upkeep of one table; with `applied` false it says what would be done."""
 
     table: str
     expiry: Expiry
-    garbage: Collection
+    removal: Removal
     applied: bool
     seconds: float
 
@@ -62,28 +78,184 @@ def expire(
 ) -> Expiry:
     """Drop old untagged table snapshots and day tags; the files that only they reached are listed as garbage.
 
-    Nothing is committed, and no metadata grows, where nothing is to be dropped.
+    Nothing is committed where nothing is to be dropped. Raises UnknownNameError for a table that does not exist,
+    ConflictError where others keep changing the table's tags, DataError where its metadata is broken.
     """
-    raise NotImplementedError
+    with _open(committer, table, now).held() as work:
+        return work.expire(Limits(keep_untagged, keep_tags))[0]
 
 
 def collect_garbage(
-    committer: Committer, table: str, *, orphan_age: timedelta = ORPHAN_AGE, now: datetime | None = None
-) -> Collection:
+    committer: Committer, table: str, *, orphan_age: timedelta | None = ORPHAN_AGE, now: datetime | None = None
+) -> Removal:
     """Remove listed garbage that nothing needs any more, and files that no table snapshot ever reached.
 
-    The latter must be older than `orphan_age`, so that a writer between its files and its commit keeps them.
+    The latter must be older than `orphan_age`, so that a writer between its files and its commit keeps them; with
+    None they are not looked for. Raises as `expire` does.
     """
-    raise NotImplementedError
+    work = _open(committer, table, now)
+    stored = work.list_stored(orphan_age)
+    with work.held():
+        return _removal(table, work.collect(stored, orphan_age))
 
 
 def upkeep(
     committer: Committer,
     tables: Iterable[str],
+    limits: Limits | None = None,
     *,
     apply: bool = True,
-    orphan_age: timedelta = ORPHAN_AGE,
     now: datetime | None = None,
 ) -> list[UpkeepReport]:
     """Expire and collect table after table; `apply=False` changes nothing and says what would be done."""
-    raise NotImplementedError
+    limits = limits or Limits()
+    reports = []
+    for table in tables:
+        began = time.perf_counter()
+        work = _open(committer, table, now)
+        expiry, files = _apply(work, limits) if apply else _plan(work, limits)
+        removal = _removal(table, files)
+        reports.append(UpkeepReport(table, expiry, removal, apply, round(time.perf_counter() - began, 3)))
+        log.info("upkeep", table=table, applied=apply, snapshots=len(expiry.snapshots), files=removal.files)
+    return reports
+
+
+def _apply(work: _Work, limits: Limits) -> tuple[Expiry, dict[str, TableFile]]:
+    stored = work.list_stored(limits.orphan_age)
+    if stored:
+        with suppress(DataError):  # judged again under the lock; here it only keeps the time of the lock short
+            work.needed()
+    with work.held():
+        expiry, listed = work.expire(limits)
+        return expiry, work.collect(stored, limits.orphan_age, listed)
+
+
+def _plan(work: _Work, limits: Limits) -> tuple[Expiry, dict[str, TableFile]]:
+    stored = work.list_stored(limits.orphan_age)
+    work.reload()
+    expiry = work.plan(limits)
+    doomed = garbage.files_only_in(work.reader, work.table.metadata, set(expiry.snapshots), work.recorded)
+    waiting = garbage.read_lists(work.files, work.table.location())
+    return expiry, work.own(doomed | work.judge(waiting, stored, limits.orphan_age))
+
+
+@dataclass(slots=True)
+class _Work:
+    """One table under upkeep, with what was read of it."""
+
+    committer: Committer
+    table: Table
+    files: TableFiles
+    reader: FileReader
+    now: datetime
+    recorded: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.table.name())
+
+    @property
+    def folder(self) -> str:
+        return plain_path(self.table.location()).rstrip("/")
+
+    @contextmanager
+    def held(self) -> Iterator[_Work]:
+        """Hold the table's lock and see the table as it is under it."""
+        with self.committer.locks.hold(self.name):
+            self.reload()
+            garbage.check_current(self.files, self.table)
+            yield self
+
+    def reload(self) -> None:
+        """See the table and the recorded decisions as they are now; what was read of manifests stays true."""
+        self.table = _load(self.committer, self.name)
+        self.recorded = garbage.recorded_files(self.committer.iceberg)
+
+    def needed(self) -> set[str]:
+        """Plain paths of all files that must stay."""
+        reached = self.reader.files(self.table.metadata, self.table.metadata.snapshots)
+        return {*reached, *self.recorded, *garbage.logged_metadata(self.table)}
+
+    def plan(self, limits: Limits) -> Expiry:
+        """What an expiry would drop now."""
+        return plan_expiry(
+            self.table.metadata,
+            self.name,
+            keep_untagged=limits.keep_untagged,
+            keep_tags=limits.keep_tags,
+            now=self.now,
+        )
+
+    def expire(self, limits: Limits) -> tuple[Expiry, garbage.GarbageList | None]:
+        """Write the list of what becomes garbage, then commit the expiry."""
+        for _ in range(ATTEMPTS):
+            plan = self.plan(limits)
+            if plan.empty:
+                return plan, None
+            doomed = garbage.files_only_in(self.reader, self.table.metadata, set(plan.snapshots), self.recorded)
+            listed = garbage.write_list(self.files, self.table, self.own(doomed).values(), self.now)
+            try:
+                commit_expiry(self.table, plan)
+            except CommitFailedException:
+                self.files.remove([listed.path])
+                self.reload()
+                continue
+            write_current(self.table)
+            return plan, listed
+        raise ConflictError(
+            f"upkeep of {self.name}: others changed its branches or tags {ATTEMPTS} times in a row; "
+            "nothing was expired, run it again"
+        )
+
+    def collect(
+        self, stored: list[StoredFile], orphan_age: timedelta | None, fresh: garbage.GarbageList | None = None
+    ) -> dict[str, TableFile]:
+        """Remove what nothing needs; `fresh` was judged under this very lock and is not judged again."""
+        waiting = garbage.read_lists(self.files, self.table.location())
+        judged = [found for found in waiting if fresh is None or found.path != fresh.path]
+        doomed = {} if fresh is None else garbage.unneeded(fresh.files, self.recorded)
+        doomed = self.own(doomed | self.judge(judged, stored, orphan_age))
+        self.files.remove(doomed)
+        self.files.remove(found.path for found in waiting)
+        return doomed
+
+    def judge(
+        self, waiting: list[garbage.GarbageList], stored: list[StoredFile], orphan_age: timedelta | None
+    ) -> dict[str, TableFile]:
+        """Files of the lists and of the storage that nothing needs now."""
+        if not waiting and not stored:
+            return {}
+        needed = self.needed()
+        doomed: dict[str, TableFile] = {}
+        for found in waiting:
+            doomed |= garbage.unneeded(found.files, needed)
+        return doomed | garbage.orphans(stored, needed, self.now - (orphan_age or timedelta()))
+
+    def list_stored(self, orphan_age: timedelta | None) -> list[StoredFile]:
+        """All files of the table, listed before the lock: what is committed afterwards is found needed under it."""
+        return [] if orphan_age is None else list(self.files.list(self.folder))
+
+    def own(self, files: Mapping[str, TableFile]) -> dict[str, TableFile]:
+        """Those below the table's own folder: files that somebody registered from elsewhere are not ours to remove."""
+        return {path: file for path, file in files.items() if path.startswith(self.folder + "/")}
+
+
+def _open(committer: Committer, table: str, now: datetime | None) -> _Work:
+    loaded = _load(committer, table)
+    files = open_files(loaded.location(), {**committer.iceberg.properties, **loaded.io.properties})
+    return _Work(committer, loaded, files, FileReader(loaded.io), now or system_now())
+
+
+def _load(committer: Committer, table: str) -> Table:
+    try:
+        return committer.iceberg.load_table(table)
+    except (NoSuchTableError, NoSuchNamespaceError) as error:
+        raise UnknownNameError(
+            f"upkeep: table {table} does not exist; `lakehouse upkeep` without names goes over all tables"
+        ) from error
+
+
+def _removal(table: str, files: Mapping[str, TableFile]) -> Removal:
+    kinds = {kind.value: sum(1 for file in files.values() if file.kind is kind) for kind in Kind}
+    size = sum(file.bytes for file in files.values())
+    return Removal(table, len(files), size, {kind: count for kind, count in kinds.items() if count})
