@@ -20,9 +20,9 @@ from lakehouse.model.fetch import EndedTask, Entry, Fetch
 from lakehouse.snapshots.bodies import BodyInfo, put_packed_body
 from lakehouse.snapshots.codec import compress, decode
 from lakehouse.snapshots.keys import RENDERED, SERVED, batch_key, snapshot_key
+from lakehouse.snapshots.objects import SHA256, ObjectStore
 from lakehouse.snapshots.rows import row_as_json, row_from_json
 from lakehouse.snapshots.spool import Spool, SpoolRecord
-from lakehouse.snapshots.objects import SHA256, ObjectStore
 
 FORMAT = 1
 MAX_FETCHES = 500
