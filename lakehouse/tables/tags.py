@@ -40,10 +40,11 @@ class Tag:
     changed: bool
 
 
-def tag_day(committer: Committer, table: str, day: date, *, clock: Clock) -> Tag | None:
+def tag_day(committer: Committer, table: str, day: date, *, clock: Clock, apply: bool = True) -> Tag | None:
     """Tag the table's state at the end of a business day (today: its state now) as `day-YYYY-MM-DD`.
 
-    Doing it again changes nothing unless the day's state moved on. None where the table had no state by then.
+    Doing it again changes nothing unless the day's state moved on; `apply=False` only says what it would do. None
+    where the table had no state by then.
     """
     name = f"{DAY_PREFIX}{day.isoformat()}"
     with committer.locks.hold(table):
@@ -56,7 +57,8 @@ def tag_day(committer: Committer, table: str, day: date, *, clock: Clock) -> Tag
             return Tag(table, name, present.snapshot_id, changed=False)
         if wanted is None:
             return None
-        _set_tag(loaded, name, wanted)
+        if apply:
+            _set_tag(loaded, name, wanted)
         return Tag(table, name, wanted, changed=True)
 
 

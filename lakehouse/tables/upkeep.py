@@ -18,13 +18,14 @@ import structlog
 from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
 
-from lakehouse.clock import system_now
+from lakehouse.clock import Clock, system_now
 from lakehouse.errors import ConflictError, DataError, UnknownNameError
 from lakehouse.tables import garbage
 from lakehouse.tables.committer import write_current
 from lakehouse.tables.expiry import KEEP_TAGS, KEEP_UNTAGGED, Expiry, commit_expiry, plan_expiry
 from lakehouse.tables.reach import FileReader, Kind, TableFile
 from lakehouse.tables.storage import StoredFile, TableFiles, open_files, plain_path
+from lakehouse.tables.tags import tag_day
 
 if TYPE_CHECKING:
     from lakehouse.tables.committer import Committer
@@ -59,13 +60,14 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepReport:
-    """Upkeep of one table; with `applied` false it says what would be done."""
+    """Upkeep of one table; with `applied` false it says what would be done. `tagged` is the day tag that is new."""
 
     table: str
     expiry: Expiry
     removal: Removal
     applied: bool
     seconds: float
+    tagged: str | None = None
 
 
 def expire(
@@ -105,17 +107,26 @@ def upkeep(
     limits: Limits | None = None,
     *,
     apply: bool = True,
+    clock: Clock | None = None,
     now: datetime | None = None,
 ) -> list[UpkeepReport]:
-    """Expire and collect table after table; `apply=False` changes nothing and says what would be done."""
+    """Expire and collect table after table; `apply=False` changes nothing and says what would be done.
+
+    With a `clock` each table's state at the end of yesterday is tagged first.
+    """
     limits = limits or Limits()
     reports = []
     for table in tables:
         began = time.perf_counter()
+        tag = None
+        if clock is not None:
+            tag = tag_day(committer, table, clock.today() - timedelta(days=1), clock=clock, apply=apply)
         work = _open(committer, table, now)
         expiry, files = _apply(work, limits) if apply else _plan(work, limits)
         removal = _removal(table, files)
-        reports.append(UpkeepReport(table, expiry, removal, apply, round(time.perf_counter() - began, 3)))
+        seconds = round(time.perf_counter() - began, 3)
+        tagged = tag.name if tag is not None and tag.changed else None
+        reports.append(UpkeepReport(table, expiry, removal, apply, seconds, tagged))
         log.info("upkeep", table=table, applied=apply, snapshots=len(expiry.snapshots), files=removal.files)
     return reports
 
