@@ -32,11 +32,9 @@ def columns_of_spec(spec: SchemaSpec) -> dg.TableSchema:
 def metadata_of(result: PartitionResult) -> dict[str, Any]:
     """Metadata of one materialized partition; the row count is that partition's own."""
     metadata: dict[str, Any] = {
-        **dg.TableMetadataSet(
-            table_name=result.table,
-            partition_row_count=result.row_count,
-            column_schema=columns_of((name, kind, "") for name, kind in result.columns),
-        ),
+        "dagster/table_name": result.table,
+        "dagster/partition_row_count": result.row_count,
+        "dagster/column_schema": columns_of((name, kind, "") for name, kind in result.columns),
         "dagster/row_count": result.row_count,
         "dagster/uri": dg.MetadataValue.path(result.uri),
         "state": result.state.value,

@@ -1,7 +1,5 @@
 """Jobs: whole layers over chosen partitions, and a list of any source days in one run."""
 
-from __future__ import annotations
-
 import dagster as dg
 from pydantic import Field
 

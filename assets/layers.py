@@ -1,7 +1,5 @@
 """The raw, clean and feature assets: a list of partitions in, one library call, one event a partition out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 import dagster as dg
@@ -42,7 +40,8 @@ def specs_of(catalog: Catalog, tables: Sequence[str], upstream: Sequence[str]) -
             description=catalog.table_schema(table).description,
             kinds={"iceberg"},
             metadata={
-                **dg.TableMetadataSet(table_name=table, column_schema=columns_of_spec(catalog.table_schema(table)))
+                "dagster/table_name": table,
+                "dagster/column_schema": columns_of_spec(catalog.table_schema(table)),
             },
         )
         for table in tables

@@ -1,7 +1,5 @@
 """Night work: upkeep of the tables, and a bound on Dagster's own history."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 

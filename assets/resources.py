@@ -1,7 +1,5 @@
 """The one resource: an open lake, bound to the run that uses it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import dagster as dg
@@ -17,7 +15,7 @@ def define_lake(settings: Settings) -> dg.ResourceDefinition:
     @dg.resource(description="Iceberg catalog, ledger and object store of one profile")
     def lake(context: dg.InitResourceContext) -> Iterator[Lake]:
         configure_logs(settings.clock, settings.log_format, settings.log_level)
-        opened = open_lake(settings, run_id=context.run_id)
+        opened = open_lake(settings, run_id=context.run.run_id if context.run else None)
         try:
             yield opened
         finally:

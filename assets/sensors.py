@@ -1,7 +1,5 @@
 """Sensors: the catalog decides which source partitions exist."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 from assets.partitions import SOURCES

@@ -1,0 +1,108 @@
+"""Partitions materialized one by one, as a range in one run, and as a list; each event tells its own partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+
+import dagster as dg
+
+from assets.events import asset_key_of
+from assets.partitions import key_of
+from lakehouse.lake import open_lake
+from lakehouse.model.partition import Partition, SourceDay
+from tests.assets.conftest import Deployment
+
+TABLES = ("raw.fetches", "raw.entries", "clean.articles", "clean.outcomes", "feature.articles", "feature.source_daily")
+RANGE = {"start": "dagster/asset_partition_range_start", "end": "dagster/asset_partition_range_end"}
+
+
+def past_days(deployment: Deployment, count: int) -> list[SourceDay]:
+    """The last `count` days before today of the column that is addressed by date."""
+    today = deployment.settings.clock.today()
+    return [SourceDay("demo_daily", today - timedelta(days=n)) for n in range(count, 0, -1)]
+
+
+def events_of(deployment: Deployment, table: str) -> Iterator[tuple[str, dg.AssetMaterialization]]:
+    """(partition key, event) of every materialization of a table."""
+    for record in deployment.instance.fetch_materializations(asset_key_of(table), limit=100).records:
+        event = record.asset_materialization
+        assert event is not None
+        yield str(event.partition), event
+
+
+def rows_of(deployment: Deployment, table: str, day: SourceDay) -> int:
+    """Rows of the partition by PyIceberg."""
+    with open_lake(deployment.settings) as lake:
+        return int(lake.committer.scan(table, [Partition(day.source, day.dt, 1)], ["source"]).num_rows)
+
+
+def run_range(deployment: Deployment, first: SourceDay, last: SourceDay) -> dg.ExecuteInProcessResult:
+    """All three layers over a range of one source in one run, as a backfill launches them."""
+    job = deployment.defs.resolve_job_def("raw_clean_feature")
+    tags = {RANGE["start"]: key_of(first), RANGE["end"]: key_of(last)}
+    return job.execute_in_process(instance=deployment.instance, tags=tags, raise_on_error=False)
+
+
+def test_one_partition_through_all_layers(deployment: Deployment) -> None:
+    day = SourceDay("demo_gazette", deployment.settings.clock.today())
+    job = deployment.defs.resolve_job_def("raw_clean_feature")
+    result = job.execute_in_process(instance=deployment.instance, partition_key=key_of(day))
+    assert result.success
+    for table in TABLES:
+        [(key, event)] = events_of(deployment, table)
+        assert key == key_of(day)
+        assert event.metadata["dagster/partition_row_count"].value == rows_of(deployment, table, day) > 0
+        assert event.metadata["dagster/table_name"].value == table
+        assert event.metadata["table_snapshot_id"].value.isdecimal()
+        assert event.metadata["preview"].value.records
+    [check] = result.get_asset_check_evaluations()
+    assert (check.check_name, check.passed) == ("books_balance", True)
+
+
+def test_snapshot_id_is_the_one_of_this_run(deployment: Deployment) -> None:
+    first, second = past_days(deployment, 2)
+    for day in (first, second):
+        assert run_range(deployment, day, day).success
+    [(newer, newest_event), (older, oldest_event)] = events_of(deployment, "raw.fetches")
+    assert (newer, older) == (key_of(second), key_of(first))
+    with open_lake(deployment.settings) as lake:
+        snapshots = [snapshot.snapshot_id for snapshot in lake.committer.table("raw.fetches").snapshots()]
+    reported = [int(event.metadata["table_snapshot_id"].value) for event in (oldest_event, newest_event)]
+    assert reported == snapshots
+
+
+def test_range_in_one_run_gives_each_partition_its_own_event(deployment: Deployment) -> None:
+    days = past_days(deployment, 3)
+    assert run_range(deployment, days[0], days[-1]).success
+    for table in TABLES:
+        counts = {
+            key: event.metadata["dagster/partition_row_count"].value for key, event in events_of(deployment, table)
+        }
+        assert counts == {key_of(day): rows_of(deployment, table, day) for day in days}
+        assert all(counts.values())
+
+
+def test_failed_partition_gets_no_event_and_stops_no_other(deployment: Deployment) -> None:
+    good, missing = past_days(deployment, 1)[0], SourceDay("demo_gone", deployment.settings.clock.today())
+    job = deployment.defs.resolve_job_def("materialize_list")
+    config = {"ops": {"materialize_list": {"config": {"keys": [key_of(missing), key_of(good)]}}}}
+    result = job.execute_in_process(run_config=config, instance=deployment.instance, raise_on_error=False)
+    assert not result.success
+    for table in TABLES:
+        assert [key for key, _ in events_of(deployment, table)] == [key_of(good)]
+
+
+def test_list_of_days_that_are_not_neighbours_in_one_run(deployment: Deployment) -> None:
+    first, _, third = past_days(deployment, 3)
+    long_ago = SourceDay("demo_daily", date(2020, 2, 29))
+    keys = [key_of(day) for day in (third, first, long_ago)]
+    config = {"ops": {"materialize_list": {"config": {"keys": keys}}}}
+    job = deployment.defs.resolve_job_def("materialize_list")
+    assert job.execute_in_process(run_config=config, instance=deployment.instance).success
+    for table in TABLES:
+        counts = {
+            key: event.metadata["dagster/partition_row_count"].value for key, event in events_of(deployment, table)
+        }
+        assert counts == {key_of(day): rows_of(deployment, table, day) for day in (first, third, long_ago)}
+        assert all(counts.values())
