@@ -64,7 +64,7 @@ def open_site(settings: Settings) -> Iterator[tuple[Settings, str]]:
 def is_demo_site(address: str) -> bool:
     """Whether the demo site, and not something else, answers at `address`."""
     try:
-        return httpx.head(address, timeout=2).headers.get("server") == SERVER_NAME
+        return bool(httpx.head(address, timeout=2).headers.get("server") == SERVER_NAME)
     except httpx.HTTPError:
         return False
 
@@ -82,7 +82,7 @@ def demo_days(settings: Settings) -> list[SourceDay]:
 def run_days(settings: Settings, days: Sequence[SourceDay]) -> dict[str, Any]:
     """Materialize the days in one Dagster run of this process; what each partition became, and what failed."""
     prepare_dagster_home(settings)
-    parts = [build_defs(settings), dg.Definitions(loggers={"console": progress_lines})]
+    parts = [build_defs(settings), dg.Definitions(loggers={"console": dg.LoggerDefinition(progress_lines)})]
     job = dg.Definitions.merge(*parts).resolve_job_def(materialize_list_job.name)
     config = {"ops": {"materialize_list": {"config": {"keys": [key_of(day) for day in days]}}}}
     with dg.DagsterInstance.get() as instance:
@@ -115,9 +115,8 @@ def describe_failure(event: dg.DagsterEvent) -> str:
     return data.error_display_string.strip().splitlines()[0] if data.error else str(event.message)
 
 
-@dg.logger(description="what the work itself says, a line each; Dagster's own events stay in its storage")
 def progress_lines(_: dg.InitLoggerContext) -> logging.Logger:
-    """A logger to standard error for people who watch the demo."""
+    """A logger to standard error of what the work itself says; Dagster's own events stay in its storage."""
     logger = logging.getLogger("lakehouse.demo")
     logger.setLevel(logging.INFO)
     logger.propagate = False

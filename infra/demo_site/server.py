@@ -14,6 +14,7 @@ from infra.demo_site.site import Site
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
+SERVER_NAME = "Yunting/1"
 
 
 class SiteServer(ThreadingHTTPServer):
@@ -36,9 +37,10 @@ class SiteHandler(BaseHTTPRequestHandler):
     """GET and HEAD give pages, `POST /_reset` makes the site forget what was read."""
 
     protocol_version = "HTTP/1.1"
-    server_version = "Yunting/1"
-    sys_version = ""
     server: SiteServer
+
+    def version_string(self) -> str:
+        return SERVER_NAME
 
     def do_GET(self) -> None:
         self._send(self.server.site.reply(self.path))
