@@ -22,6 +22,7 @@ from functools import lru_cache
 SCALARS = ("string", "int", "long", "float", "double", "boolean", "date", "timestamp", "binary", "json")
 FORMS = (*SCALARS, "decimal(P,S)", "list<T>", "map<string,T>", "struct<name: T, …>")
 MAX_DEPTH = 8
+MAX_LENGTH = 1000
 MAX_PRECISION = 38
 OTHER_NAMES = {
     "str": "string",
@@ -117,6 +118,8 @@ TypeTree = Scalar | Decimal | ListOf | MapOf | StructOf
 @lru_cache(maxsize=1024)
 def parse_type(text: str) -> TypeTree:
     """The tree of a written type; raises TypeProblem (a ValueError) that says what would be right."""
+    if len(text) > MAX_LENGTH:
+        raise TypeProblem(f"type {text[:100] + '...'!r} is longer than {MAX_LENGTH} characters", "use a `json` column")
     reader = _Reader(text)
     tree = reader.read_type(1)
     reader.expect_end()
@@ -213,9 +216,7 @@ class _Reader:
         found = self.peek()
         if found is None or not found.isdigit() or len(found) > 3:
             seen = "it ends" if found is None else f"there is {found!r}"
-            raise self.problem(
-                f"{seen} where a small whole number belongs", "write decimal(P,S), such as decimal(18,2)"
-            )
+            raise self.problem(f"{seen} where a whole number belongs", "write decimal(P,S), such as decimal(18,2)")
         self.at += 1
         return int(found)
 
@@ -233,8 +234,8 @@ class _Reader:
         )
         if near is not None:
             near = OTHER_NAMES.get(near, near)
-            return self.problem(f"{word!r} is no type", f"did you mean {near}?")
-        return self.problem(f"{word!r} is no type", f"types are {', '.join(FORMS)}")
+            return self.problem(f"{word[:60]!r} is no type", f"did you mean {near}?")
+        return self.problem(f"{word[:60]!r} is no type", f"types are {', '.join(FORMS)}")
 
 
 def _split_tokens(text: str) -> list[str]:
