@@ -25,8 +25,8 @@ LAYERS = ("raw", "clean", "feature")
 @day_options
 @click.option("--layer", type=click.Choice([*LAYERS, "all"]), default="all", show_default=True)
 @json_option
-def command(  # noqa: PLR0917 - click passes options by name
-    sources: tuple[str, ...], dt: str | None, first: str | None, last: str | None, layer: str, as_json: bool
+def command(
+    *, sources: tuple[str, ...], dt: str | None, first: str | None, last: str | None, layer: str, as_json: bool
 ) -> None:
     """Exits 0 when every partition was made, 1 when one was not, 2 for names and days that cannot be."""
     layers = LAYERS if layer == "all" else (layer,)

@@ -14,7 +14,7 @@ from lakehouse.lake import Lake
 from lakehouse.ledger.partitions import ENDED_STATES, PartitionIndex
 from lakehouse.logs import get_log
 from lakehouse.materialize.books import check_books
-from lakehouse.materialize.days import checked_days, days_by_dataset, raw_partition, record_partition
+from lakehouse.materialize.days import checked_days, dataset_of, days_by_dataset, raw_partition, record_partition
 from lakehouse.materialize.entries import entry_words
 from lakehouse.materialize.frames import FittedDay, fit_day, outcome_row, reject_row
 from lakehouse.materialize.index import RunNotes, describe_partition, parent_name, record_commit, record_state
@@ -136,6 +136,14 @@ def _frames(lake: Lake, dataset: str, placed: Sequence[tuple[FittedDay, Partitio
         OUTCOMES: to_arrow(outcomes, catalog.table_schema(OUTCOMES, None)),
         catalog.schema(dataset, None).table: pa.concat_tables(records, promote_options="default"),
     }
+
+
+def clean_partition_frames(lake: Lake, day: SourceDay) -> dict[str, pa.Table]:
+    """What cleaning a day gives by table, made from raw in memory; nothing is committed."""
+    raw = _read_raw(lake, day)
+    with PageParser(lake.store, sum(is_parsed(row) for row in raw.fetches)) as parser:
+        fitted = clean_raw_day(lake, raw, parser)
+    return _frames(lake, dataset_of(lake, day), [(fitted, record_partition(lake, day))])
 
 
 def _settle(lake: Lake, notes: RunNotes, results: Sequence[tuple[str, SourceDay, pa.Table]]) -> None:
