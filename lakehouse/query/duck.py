@@ -67,11 +67,11 @@ class Connection:
 
     def sql(self, query: str, params: object = None) -> duckdb.DuckDBPyRelation:
         """A relation for a query, over the newest state of all tables; None for a statement without a result."""
-        return self._run(lambda: self.duckdb.sql(query, params=params))
+        return self._run(query, lambda: self.duckdb.sql(query, params=params))
 
     def execute(self, query: str, params: object = None) -> duckdb.DuckDBPyConnection:
         """Run a statement over the newest state of all tables; fetch from what it returns."""
-        return self._run(lambda: self.duckdb.execute(query, params))
+        return self._run(query, lambda: self.duckdb.execute(query, params))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,12 +89,12 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _run(self, statement: Callable[[], _T]) -> _T:
+    def _run(self, query: str, statement: Callable[[], _T]) -> _T:
         locations = self.refresh()
         try:
             return statement()
         except duckdb.CatalogException as error:
-            raise self._named(error) from error
+            raise self._named(error, query) from error
         except (duckdb.HTTPException, duckdb.IOException) as error:
             if self.refresh() == locations:
                 raise UnavailableError(
@@ -103,11 +103,13 @@ class Connection:
                 ) from error
         return statement()
 
-    def _named(self, error: duckdb.CatalogException) -> Exception:
+    def _named(self, error: duckdb.CatalogException, query: str) -> Exception:
         missing = _MISSING.search(str(error))
         if missing is None or missing["name"] in self.names:
             return error
-        asked = missing["name"]
+        # DuckDB leaves the schema out of its message where the schema exists.
+        whole = re.search(rf'[\w"]+\."?{re.escape(missing["name"])}\b', query)
+        asked = whole[0].replace('"', "") if whole else missing["name"]
         return UnknownNameError(f"table {asked} does not exist; {near_names(asked, self.names)}")
 
     def _point_views(self, locations: Mapping[str, str], changed: Iterable[str], gone: Iterable[str]) -> None:

@@ -42,6 +42,7 @@ def near_names(asked: str, names: Iterable[str]) -> str:
     if not names:
         return "this lake has no tables yet; materialize something first"
     short = {name.partition(".")[2]: name for name in names}
+    asked = asked.lower()
     near = difflib.get_close_matches(asked, names, n=3, cutoff=0.6)
     near += [short[match] for match in difflib.get_close_matches(asked.rpartition(".")[2], short, n=3, cutoff=0.6)]
     return f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else f"tables are: {', '.join(names)}"
