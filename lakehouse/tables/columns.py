@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -106,7 +106,8 @@ def arrow_type(tree: TypeTree) -> pa.DataType:
             return pa.struct([pa.field(name, arrow_type(part)) for name, part in fields])
 
 
-def union_columns(specs: Sequence[SchemaSpec]) -> list[Column]:
+@lru_cache(maxsize=256)
+def union_columns(specs: tuple[SchemaSpec, ...]) -> tuple[Column, ...]:
     """Columns over all versions: new ones come last, required only where every version requires them.
 
     Raises CatalogError if two versions give a column types that one table cannot hold.
@@ -122,7 +123,7 @@ def union_columns(specs: Sequence[SchemaSpec]) -> list[Column]:
             columns[name] = Column(name, _widest(known, tree, spec), required, doc)
         for name in columns.keys() - given.keys():
             columns[name] = replace(columns[name], required=False)
-    return list(columns.values())
+    return tuple(columns.values())
 
 
 def _widest(known: Column | None, tree: TypeTree, spec: SchemaSpec) -> TypeTree:
@@ -147,8 +148,14 @@ def _widest(known: Column | None, tree: TypeTree, spec: SchemaSpec) -> TypeTree:
     )
 
 
+@lru_cache(maxsize=512)
 def spec_hash(spec: SchemaSpec) -> str:
     """Content hash of a version (hex sha256): what is declared, whatever the file's spelling or comments."""
     declared = spec.model_dump(mode="json", exclude_defaults=True)
     text = json.dumps(declared, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def sort_keys(spec: SchemaSpec) -> list[tuple[str, str]]:
+    """(column, `ascending` or `descending`) in sort order."""
+    return [(key.removeprefix("-"), "descending" if key.startswith("-") else "ascending") for key in spec.sort]

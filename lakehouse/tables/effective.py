@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import date
 
+from lakehouse.errors import InvariantError
 from lakehouse.model.partition import Partition
 from lakehouse.tables.committer import Committer
-from lakehouse.tables.decisions import Decisions
+from lakehouse.tables.decisions import Decision, Decisions, Recorded
+from lakehouse.tables.normalize import to_arrow
+from lakehouse.tables.split import partition_of
+
+TABLE = "meta.effective"
+KIND = "effective"
+WHOLE_TABLE = partition_of(())
+
+Day = tuple[str, str, date]
+"""Dataset, source and business day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +36,77 @@ def set_first_effective(
     committer: Committer, decisions: Decisions, dataset: str, partitions: Sequence[Partition]
 ) -> list[Effective]:
     """Make each partition's version effective where its day has none yet; returns the pointers that were set."""
-    raise NotImplementedError
+    return set_effective(
+        committer,
+        decisions,
+        [Effective(dataset, one.source, one.dt, one.schema_version) for one in partitions],
+        first=True,
+    )
 
 
-def current(committer: Committer) -> dict[tuple[str, str, date], Effective]:
+def set_effective(
+    committer: Committer,
+    decisions: Decisions,
+    pointers: Sequence[Effective],
+    *,
+    first: bool = False,
+    reason: str = "",
+    who: str = "system",
+) -> list[Effective]:
+    """Move days to other versions or fixes: decided first, then in effect. Returns the pointers that moved.
+
+    With `first`, days that have a pointer keep it. The decision names the one it follows, so a pointer may move away
+    and back.
+    """
+    with committer.locks.hold(TABLE):
+        known = current(committer)
+        latest = {_day(one): one for one in pointers}
+        moved = [one for day, one in latest.items() if known.get(day) != one and not (first and day in known)]
+        if not moved:
+            return []
+        last = _last_decisions(decisions) if not first else {}
+        decisions.record_all([_decision(one, last.get(_day(one)), reason, who) for one in moved])
+        _write(committer, known | {_day(one): one for one in moved})
+    return moved
+
+
+def current(committer: Committer) -> dict[Day, Effective]:
     """All effective pointers by (dataset, source, dt)."""
-    raise NotImplementedError
+    found = (Effective(**row) for row in committer.scan(TABLE).to_pylist())
+    return {_day(one): one for one in found}
+
+
+def rebuild_effective(committer: Committer, decisions: Decisions) -> int:
+    """Derive `meta.effective` anew from `meta.decisions`; returns the number of pointers."""
+    with committer.locks.hold(TABLE):
+        pointers = {_day(one): one for one in map(_pointer, decisions.all(KIND))}
+        _write(committer, pointers)
+    return len(pointers)
+
+
+def _write(committer: Committer, pointers: Mapping[Day, Effective]) -> None:
+    rows = [asdict(one) for one in pointers.values()]
+    frame = to_arrow(rows, committer.catalog.table_schema(TABLE))
+    committer.replace(TABLE, frame, [WHOLE_TABLE])
+
+
+def _day(pointer: Effective) -> Day:
+    return pointer.dataset, pointer.source, pointer.dt
+
+
+def _decision(pointer: Effective, follows: str | None, reason: str, who: str) -> Decision:
+    payload = {"fix_id": pointer.fix_id, "follows": follows}
+    return Decision(
+        KIND, payload, pointer.dataset, pointer.source, pointer.dt, pointer.schema_version, reason=reason, who=who
+    )
+
+
+def _pointer(recorded: Recorded) -> Effective:
+    one = recorded.decision
+    if one.dataset is None or one.source is None or one.dt is None or one.schema_version is None:
+        raise InvariantError(f"decision {recorded.decision_id} makes something effective without saying what")
+    return Effective(one.dataset, one.source, one.dt, one.schema_version, one.payload.get("fix_id"))
+
+
+def _last_decisions(decisions: Decisions) -> dict[Day, str]:
+    return {_day(_pointer(one)): one.decision_id for one in decisions.all(KIND)}

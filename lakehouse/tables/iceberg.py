@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from cachetools import LRUCache
 from filelock import FileLock
 from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import CommitTableResponse, StagedTable, Table
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
-from pyiceberg.typedef import EMPTY_DICT
+from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from sqlalchemy import URL, Engine, create_engine, event, make_url, select, update
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import Session
@@ -25,6 +30,7 @@ from lakehouse.logs import blank_secrets
 CATALOG_NAME = "lakehouse"
 BUSY_SECONDS = 120
 INIT_ATTEMPTS = 5
+KNOWN_TABLES = 64
 
 
 def open_iceberg(url: str, warehouse: str | Path, properties: Mapping[str, str] = EMPTY_DICT) -> SqlCatalog:
@@ -47,6 +53,9 @@ class LakehouseCatalog(SqlCatalog):
         MetastoreCatalog.__init__(self, name, **properties)
         url = _parse_url(properties["uri"])
         self.engine = _make_engine(url)
+        self._io: FileIO | None = None
+        self._known: LRUCache[str, TableMetadata] = LRUCache(KNOWN_TABLES)
+        self._guard = threading.Lock()
         with _reporting(url), _creation_lock(url):
             self._create_once()
 
@@ -80,7 +89,46 @@ class LakehouseCatalog(SqlCatalog):
                 staged.io.delete(staged.metadata_location)
             name = ".".join(table.name())
             raise CommitFailedException(f"{name} was changed by somebody else since it was loaded")
+        self._remember(staged.metadata_location, staged.metadata)
         return CommitTableResponse(metadata=staged.metadata, metadata_location=staged.metadata_location)
+
+    def load_table(self, identifier: str | Identifier) -> Table:
+        """The table as it is now. Metadata files never change, so one that was read is not read again."""
+        parts = self.identifier_to_tuple(identifier)
+        location = self._location(".".join(parts[:-1]), parts[-1])
+        if location is None:
+            raise NoSuchTableError(f"Table does not exist: {'.'.join(parts)}")
+        with self._guard:
+            metadata = self._known.get(location)
+        if metadata is None:
+            metadata = FromInputFile.table_metadata(self._file_io(location).new_input(location))
+            self._remember(location, metadata)
+        return Table(parts, metadata, location, self._file_io(location), self)
+
+    def _location(self, namespace: str, name: str) -> str | None:
+        query = select(IcebergTables.metadata_location).where(
+            IcebergTables.catalog_name == self.name,
+            IcebergTables.table_namespace == namespace,
+            IcebergTables.table_name == name,
+        )
+        if (only_tables := self._iceberg_type_filter()) is not None:
+            query = query.where(only_tables)
+        with Session(self.engine) as session:
+            return session.scalar(query)
+
+    def _file_io(self, location: str) -> FileIO:
+        """One file access for all tables, so that its connections are kept."""
+        with self._guard:
+            if self._io is None:
+                self._io = load_file_io(self.properties, location)
+            return self._io
+
+    def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
+        return self._file_io(location or self.properties["warehouse"])
+
+    def _remember(self, location: str, metadata: TableMetadata) -> None:
+        with self._guard:
+            self._known[location] = metadata
 
     def _swap(self, table: Table, location: str) -> bool:
         namespace, name = table.name()[:-1], table.name()[-1]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lakehouse.errors import SchemaMismatch
 from lakehouse.specs.schema import FieldSpec, SchemaSpec
 from lakehouse.specs.types import Scalar, TypeTree, parse_type
-from lakehouse.tables.columns import arrow_schema, arrow_type, fields_of, schema_file
+from lakehouse.tables.columns import arrow_schema, arrow_type, fields_of, schema_file, union_columns
 from lakehouse.tables.fit import Misfit, describe, make_fit
 
 CASTS: Mapping[str, tuple[Callable[[pa.DataType], bool], ...]] = {
@@ -156,3 +156,31 @@ def _holds_nonsense(column: pa.ChunkedArray) -> bool:
     if pa.types.is_string(column.type):
         return pc.any(pc.match_substring(column, "\0")).as_py() is True
     return pa.types.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is False
+
+
+def check_frame(frame: pa.Table, specs: tuple[SchemaSpec, ...]) -> pa.Table:
+    """The frame as its table takes it: columns of any version, narrower numbers widened; raises SchemaMismatch."""
+    newest = specs[-1]
+    declared = {column.name: column for column in union_columns(specs)}
+    for column in declared.values():
+        if column.required and column.name not in frame.column_names:
+            raise mismatch(newest, column.name, f"{column.tree}, required", "no such column")
+    columns = []
+    for name in frame.column_names:
+        if name not in declared or frame.column_names.count(name) > 1:
+            raise mismatch(newest, name, "no such column" if name not in declared else "one column", "a column")
+        values, wanted = frame.column(name), arrow_type(declared[name].tree)
+        if values.type != wanted:
+            if not _widens(values.type, wanted):
+                raise mismatch(newest, name, str(declared[name].tree), str(values.type))
+            values = values.cast(wanted)
+        if declared[name].required and values.null_count:
+            raise mismatch(newest, name, f"{declared[name].tree}, required", "null")
+        columns.append(values)
+    return pa.table(columns, names=frame.column_names)
+
+
+def _widens(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_decimal128(kind) and pa.types.is_decimal128(wanted):
+        return bool(kind.scale == wanted.scale and kind.precision <= wanted.precision)
+    return (kind, wanted) in {(pa.int32(), pa.int64()), (pa.float32(), pa.float64())}

@@ -38,7 +38,7 @@ from pyiceberg.types import (
 from lakehouse.errors import CatalogError, Problem
 from lakehouse.specs.schema import SchemaSpec
 from lakehouse.specs.types import Decimal, ListOf, MapOf, Scalar, StructOf, TypeTree
-from lakehouse.tables.columns import PARTITION_COLUMNS, arrow_schema, schema_file, spec_hash, union_columns
+from lakehouse.tables.columns import PARTITION_COLUMNS, arrow_schema, schema_file, sort_keys, spec_hash, union_columns
 
 if TYPE_CHECKING:
     from lakehouse.specs.loader import Catalog
@@ -77,7 +77,7 @@ _ICEBERG: Mapping[str, Callable[[], IcebergType]] = {
 
 def iceberg_schema(specs: Sequence[SchemaSpec]) -> Schema:
     """The Iceberg schema of a table: the union of its dataset's versions (ascending), with fresh field ids."""
-    columns = union_columns(specs)
+    columns = union_columns(tuple(specs))
     ids = itertools.count(len(columns) + 1)
     return Schema(
         *(
@@ -133,7 +133,7 @@ def ensure_table(iceberg: IcebergCatalog, catalog: Catalog, table: str) -> Table
     return found
 
 
-def unregistered_versions(table: Table, specs: Sequence[SchemaSpec]) -> list[SchemaSpec]:
+def unregistered_versions(table: Table, specs: tuple[SchemaSpec, ...]) -> list[SchemaSpec]:
     """Versions that the table does not know yet; raises CatalogError if one it knows has changed or is gone."""
     problems = []
     declared = {_property_name(spec): spec for spec in specs}
@@ -168,11 +168,6 @@ def partition_spec(spec: SchemaSpec, schema: Schema) -> PartitionSpec:
     )
 
 
-def sort_keys(spec: SchemaSpec) -> list[tuple[str, str]]:
-    """(column, `ascending` or `descending`) in sort order."""
-    return [(key.removeprefix("-"), "descending" if key.startswith("-") else "ascending") for key in spec.sort]
-
-
 def _sort_order(spec: SchemaSpec, schema: Schema) -> SortOrder:
     fields = []
     for name, direction in sort_keys(spec):
@@ -192,7 +187,7 @@ def _property_name(spec: SchemaSpec) -> str:
     return f"{SCHEMA_PROPERTY}{spec.dataset}.v{spec.version}"
 
 
-def _create_table(iceberg: IcebergCatalog, specs: Sequence[SchemaSpec], table: str) -> Table:
+def _create_table(iceberg: IcebergCatalog, specs: tuple[SchemaSpec, ...], table: str) -> Table:
     schema = iceberg_schema(specs)
     iceberg.create_namespace_if_not_exists(table.partition(".")[0])
     return iceberg.create_table(
@@ -204,7 +199,7 @@ def _create_table(iceberg: IcebergCatalog, specs: Sequence[SchemaSpec], table: s
     )
 
 
-def _properties(specs: Sequence[SchemaSpec]) -> dict[str, str]:
+def _properties(specs: tuple[SchemaSpec, ...]) -> dict[str, str]:
     properties = dict(TABLE_PROPERTIES)
     for column in union_columns(specs):
         metrics = f"write.metadata.metrics.column.{column.name}"
@@ -216,7 +211,7 @@ def _properties(specs: Sequence[SchemaSpec]) -> dict[str, str]:
     return properties | {_property_name(spec): spec_hash(spec) for spec in specs}
 
 
-def _evolve_table(table: Table, specs: Sequence[SchemaSpec]) -> None:
+def _evolve_table(table: Table, specs: tuple[SchemaSpec, ...]) -> None:
     """Register further versions in one metadata change; existing fields keep their ids."""
     if partition_spec(specs[-1], table.schema()) != table.spec():
         wrong = "partitions its table another way than earlier versions"
