@@ -10,13 +10,13 @@ from croniter import croniter
 
 from lakehouse.clock import Clock
 from lakehouse.errors import ConfigError
+from lakehouse.fetch.policy import blank_url
 from lakehouse.ledger.tasks import NewTask
 from lakehouse.model.fetch import FetchKind
 from lakehouse.model.urls import url_fp
 from lakehouse.specs.source import SourceSpec, SourceStatus, TaskSpec
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-LIST_BEFORE_DETAIL = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def first_page(source: SourceSpec, task: TaskSpec, dt: date, run_key: str) -> Ne
         run_key=run_key,
         kind=FetchKind.LIST if task.list is not None else FetchKind.DETAIL,
         url=url,
-        url_fp=url_fp(url),
+        url_fp=url_fp(blank_url(url, source.secret_params)),
         page_no=number,
         priority=source.priority * 10,
     )

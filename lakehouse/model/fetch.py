@@ -37,11 +37,15 @@ FETCH_REASONS = (
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to fetch. Header names are lower case; values never hold secrets that must not be stored."""
+    """What to fetch. Header names are lower case; values never hold secrets that must not be stored.
+
+    `wait_for` is a CSS selector that a browser waits for; other clients have nothing to wait for.
+    """
 
     url: str
     kind: FetchKind
     headers: Mapping[str, str] = field(default_factory=dict)
+    wait_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

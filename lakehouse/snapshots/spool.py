@@ -103,8 +103,7 @@ class Spool:
     def set_aside_torn(self, source: str, dt: date) -> list[str]:
         """Rename files that a dead process left half-written, and records that cannot be read; gives their names."""
         folder = self._folder(source, dt)
-        whole = {record.path for record in self.pending(source, dt)}
-        broken = [path for path in folder.glob(f"*{RECORD}") if path not in whole and path.exists()]
+        broken = [path for path in folder.glob(f"*{RECORD}") if _is_broken(path)]
         broken += [path for path in folder.glob(f"*{PART}") if not _is_being_written(path)]
         for path in broken:
             self.set_aside(path)
@@ -176,6 +175,16 @@ def _read_record(path: Path) -> SpoolRecord:
         sha256=header["sha256"],
         start=len(line),
     )
+
+
+def _is_broken(path: Path) -> bool:
+    try:
+        _read_record(path)
+    except FileNotFoundError:
+        return False
+    except (ValueError, KeyError, TypeError):
+        return True
+    return False
 
 
 def _is_being_written(part: Path) -> bool:
