@@ -5,9 +5,6 @@ Belongs here: which client a profile uses and with whose credentials. Not here: 
 
 from __future__ import annotations
 
-import os
-import secrets
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -142,13 +139,13 @@ class Lake:
 
 def open_lake(settings: Settings, run_id: str | None = None) -> Lake:
     """A lake for the settings; nothing is opened yet but, in the local profile, its home folder."""
+    from lakehouse.ledger.workers import new_worker_id
     from lakehouse.model.ids import new_task_id
 
     clock = settings.clock
     if settings.profile is Profile.LOCAL:
         _make_home(settings.home)
-    worker = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
-    return Lake(settings, clock, run_id or new_task_id(clock.now_utc()), worker)
+    return Lake(settings, clock, run_id or new_task_id(clock.now_utc()), new_worker_id())
 
 
 def ledger_url(settings: Settings) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 from lakehouse.fetch.collector import collect_day
 from lakehouse.fetch.report import CollectorDeps, CollectReport
 from lakehouse.lake import Lake
 from lakehouse.materialize.result import ProgressSink
 from lakehouse.model.partition import SourceDay
+
+TELL_EVERY_S = 2.0
 
 
 def collect(lake: Lake, day: SourceDay, say: ProgressSink) -> CollectReport:
@@ -21,7 +25,13 @@ def collect(lake: Lake, day: SourceDay, say: ProgressSink) -> CollectReport:
         browser_path=lake.settings.browser_path,
     )
 
+    told = time.monotonic()
+
     def tell(report: CollectReport) -> None:
+        nonlocal told
+        if time.monotonic() - told < TELL_EVERY_S:
+            return
+        told = time.monotonic()
         say(f"{day.key}: {report.fetched} fetched, {report.failed} failed, {report.limited} limited")
 
     return collect_day(lake.catalog.source(day.source), day.dt, deps=deps, progress=tell)
