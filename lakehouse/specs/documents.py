@@ -101,7 +101,7 @@ def parse_document(raw: bytes, file: str) -> tuple[Document | None, list[Problem
         root = _Loader(text).get_single_node()
     except yaml.YAMLError as error:
         return None, [_syntax_problem(error, text, file)]
-    if root is None:
+    if root is None or root.tag == f"{TAG}null":
         return None, [Problem(file, "", "is empty", "write the declaration, or remove the file")]
     reader = _Reader(file)
     data = reader.value(root, ())

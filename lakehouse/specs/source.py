@@ -126,7 +126,7 @@ class SourceSpec(Declared):
     status: SourceStatus = SourceStatus.ENABLED
     entry_url: str
     allowed_hosts: tuple[HostName, ...] = Field(
-        default=(), description="hosts, each with its subdomains; by default the registrable domain of entry_url"
+        default=(), description="hosts that may be reached, each with its subdomains; all by default"
     )
     allow_private: bool = Field(default=False, description="let this source reach private and loopback addresses")
     robots: bool = True

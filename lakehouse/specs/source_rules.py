@@ -22,15 +22,13 @@ PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 def judge_source(source: SourceSpec) -> Found:
     """Problems as (YAML path, what is wrong, what would be right)."""
     bad_entry = list(_judge_url(source.entry_url, ("entry_url",)))
-    yield from bad_entry
-    if not bad_entry:
-        yield from _judge_address(source, source.entry_url, ("entry_url",))
+    yield from bad_entry or _judge_address(source, source.entry_url, ("entry_url",))
     for at, task in enumerate(source.tasks):
         place = ("tasks", at)
         bad_url = list(_judge_placeholders(source, task, (*place, "url")))
         bad_url = bad_url or list(_judge_url(filled(task.url), (*place, "url")))
         yield from bad_url
-        if not bad_url and not bad_entry:
+        if not bad_url:
             yield from _judge_host(source, task, (*place, "url"))
         yield from _judge_task(source, task, place)
 
@@ -96,11 +94,10 @@ def _judge_address(source: SourceSpec, url: str, path: tuple[str | int, ...]) ->
 def _judge_host(source: SourceSpec, task: TaskSpec, path: tuple[str | int, ...]) -> Found:
     host = url_host(filled(task.url))
     if allows_host(source, host):
-        if host != url_host(source.entry_url):
-            yield from _judge_address(source, filled(task.url), path)
-        return
-    hosts = ", ".join(source.allowed_hosts) or f"those of {url_host(source.entry_url)}"
-    yield path, f"host {host!r} is not allowed; allowed are {hosts}", f"add {host} to `allowed_hosts`"
+        yield from _judge_address(source, filled(task.url), path)
+    else:
+        hosts = ", ".join(source.allowed_hosts)
+        yield path, f"host {host!r} is not allowed, only {hosts}", f"add {host} to `allowed_hosts`"
 
 
 def _judge_task(source: SourceSpec, task: TaskSpec, place: tuple[str | int, ...]) -> Found:

@@ -11,9 +11,7 @@ from lakehouse.model.urls import (
     checked_length,
     fingerprint,
     join_url,
-    registrable_domain,
     split_url,
-    url_host,
     without_dots,
 )
 from lakehouse.specs.checks import UrlRules
@@ -46,15 +44,9 @@ def canonical_fp(url: str, rules: UrlRules) -> str:
 
 
 def allows_host(source: SourceSpec, host: str) -> bool:
-    """Whether `source` may reach `host` (in its normal form).
-
-    Its entry URL's host and its `allowed_hosts` are allowed, each with its subdomains; without `allowed_hosts`, every
-    host of the entry's registrable domain is.
-    """
-    entry = url_host(source.entry_url)
-    if any(host == name or host.endswith(f".{name}") for name in (entry, *source.allowed_hosts)):
-        return True
-    return not source.allowed_hosts and registrable_domain(f"http://{host}/") == registrable_domain(source.entry_url)
+    """Whether `source` may reach `host` (in normal form): `allowed_hosts` and their subdomains, all without any."""
+    hosts = source.allowed_hosts
+    return not hosts or any(host == name or host.endswith(f".{name}") for name in hosts)
 
 
 def _without_www(host: str) -> str:

@@ -121,14 +121,12 @@ def source(**values: object) -> SourceSpec:
 @pytest.mark.parametrize(
     ("hosts", "host", "allowed"),
     [
-        ([], "www.people.com.cn", True),
-        ([], "society.people.com.cn", True),
-        ([], "people.com.cn", True),
-        ([], "evilpeople.com.cn", False),
-        ([], "people.com.cn.evil.example", False),
-        (["cpc.people.com.cn"], "www.people.com.cn", True),
-        (["cpc.people.com.cn"], "a.cpc.people.com.cn", True),
-        (["cpc.people.com.cn"], "society.people.com.cn", False),
+        ([], "anything.example", True),
+        (["people.com.cn"], "people.com.cn", True),
+        (["people.com.cn"], "society.people.com.cn", True),
+        (["people.com.cn"], "evilpeople.com.cn", False),
+        (["people.com.cn"], "people.com.cn.evil.example", False),
+        (["cpc.people.com.cn"], "people.com.cn", False),
         (["例子.中国"], "xn--fsqu00a.xn--fiqs8s", True),
     ],
 )
