@@ -82,9 +82,12 @@ def demo_days(settings: Settings) -> list[SourceDay]:
 def run_days(settings: Settings, days: Sequence[SourceDay]) -> dict[str, Any]:
     """Materialize the days in one Dagster run of this process; what each partition became, and what failed."""
     prepare_dagster_home(settings)
-    parts = [build_defs(settings), dg.Definitions(loggers={"console": dg.LoggerDefinition(progress_lines)})]
-    job = dg.Definitions.merge(*parts).resolve_job_def(materialize_list_job.name)
-    config = {"ops": {"materialize_list": {"config": {"keys": [key_of(day) for day in days]}}}}
+    job = build_defs(settings).resolve_job_def(materialize_list_job.name)
+    job = job.with_logger_defs({"console": dg.LoggerDefinition(progress_lines)})
+    config = {
+        "ops": {"materialize_list": {"config": {"keys": [key_of(day) for day in days]}}},
+        "loggers": {"console": {}},
+    }
     with dg.DagsterInstance.get() as instance:
         instance.add_dynamic_partitions(str(SOURCES.name), sorted({day.source for day in days}))
         run = job.execute_in_process(run_config=config, instance=instance, raise_on_error=False)

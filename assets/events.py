@@ -50,8 +50,9 @@ def preview_of(rows: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue | str
     """The first rows as a table of short texts."""
     if not rows:
         return "no rows"
-    records = [dg.TableRecord({name: _short(value) for name, value in row.items()}) for row in rows]
-    return dg.MetadataValue.table(records, schema=dg.TableSchema.from_name_type_dict(dict.fromkeys(rows[0], "string")))
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    records = [dg.TableRecord({name: _short(row.get(name)) for name in names}) for row in rows]
+    return dg.MetadataValue.table(records, schema=dg.TableSchema.from_name_type_dict(dict.fromkeys(names, "string")))
 
 
 def _short(value: Any) -> str:

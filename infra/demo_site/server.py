@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,11 @@ class SiteServer(ThreadingHTTPServer):
     def url(self) -> str:
         """`http://127.0.0.1:<port>`."""
         return f"http://{HOST}:{self.server_address[1]}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is no news; anything else is."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class SiteHandler(BaseHTTPRequestHandler):

@@ -27,11 +27,10 @@ SOME_ROWS = """
     ORDER BY source
 """
 EDITED = """
-    SELECT collect_time, title, body_chars AS chars FROM clean.articles
-    WHERE source = 'demo_news' AND (dt, canonical_fp) IN (
-        SELECT (dt, canonical_fp) FROM clean.articles WHERE source = 'demo_news'
-        GROUP BY ALL HAVING count(DISTINCT content_hash) > 1 ORDER BY dt DESC LIMIT 1)
-    ORDER BY collect_time
+    SELECT collect_time, title, body_chars AS chars, url FROM clean.articles
+    WHERE source = 'demo_news'
+    QUALIFY count(DISTINCT content_hash) OVER (PARTITION BY dt, canonical_fp) > 1
+    ORDER BY collect_time DESC LIMIT 2
 """
 ONE_ROW = "SELECT fetch_id FROM clean.articles WHERE source = 'demo_daily' ORDER BY dt DESC, url LIMIT 1"
 QUERIES = {"why": WHY, "some_rows": SOME_ROWS, "edited": EDITED}
@@ -47,6 +46,8 @@ def command(as_json: bool) -> None:
     settings = load_settings(profile=Profile.LOCAL)
     click.echo("starting the demo site and one Dagster run on it; this takes about a minute", err=True)
     run = run_demo(quiet=as_json)
+    for failure in run["failures"]:
+        click.echo(f"lakehouse: {failure}", err=True)
     with open_lake(settings) as lake:
         report = describe_lake(lake, run)
     if as_json:
@@ -107,8 +108,6 @@ def print_report(report: Mapping[str, Any]) -> None:
     if report["home"]:
         click.echo("\none row led back to its page (`lakehouse trace FETCH_ID`):")
         print_home(report["home"])
-    for failure in report["run"]["failures"]:
-        click.echo(failure, err=True)
     seconds = report["run"]["seconds"]
     if report["changed"]:
         click.echo(f"\ncommitted {report['changed']} of {report['partitions']} partitions in {seconds} s")

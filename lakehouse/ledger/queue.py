@@ -194,8 +194,8 @@ class Queue:
     def _enqueue(self, connection: sa.Connection, tasks: Iterable[NewTask]) -> int:
         now = self.ledger.clock.now_utc()
         added = []
-        for ask in tasks:
-            task_id = new_task_id(now)
+        for number, ask in enumerate(tasks):
+            task_id = new_task_id(now + timedelta(microseconds=number))  # worked on in the order given
             statement = self.ledger.insert(task).values(**_row(ask, task_id, now)).on_conflict_do_nothing()
             if connection.execute(statement).rowcount == 1:
                 added.append(task_id)
