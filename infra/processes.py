@@ -140,7 +140,9 @@ class ServerProcess:
             if time.monotonic() > end:
                 return False
             time.sleep(0.05)
-        _children.pop(pid, None)
+        child = _children.pop(pid, None)
+        if child is not None:
+            child.wait()
         return True
 
 

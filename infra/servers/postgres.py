@@ -148,9 +148,7 @@ def prepare(port: int, secrets: Mapping[str, str]) -> None:
         admin.execute("GRANT CONNECT ON DATABASE iceberg TO trino_reader, trino_upkeep")
     make_iceberg_tables(owner_url(port, secrets, "iceberg", driver="+psycopg"))
     with psycopg.connect(owner_url(port, secrets, "iceberg"), autocommit=True) as owner:
-        owner.execute("GRANT USAGE ON SCHEMA public TO trino_reader, trino_upkeep")
-        owner.execute("GRANT SELECT ON iceberg_tables, iceberg_namespace_properties TO trino_reader, trino_upkeep")
-        owner.execute("GRANT INSERT, UPDATE, DELETE ON iceberg_tables TO trino_upkeep")
+        owner.execute((Path(__file__).parent.parent / "postgres" / "trino_roles.sql").read_bytes())
 
 
 def make_iceberg_tables(url: str) -> None:
