@@ -67,12 +67,8 @@ def fit_day(day: CleanDay, spec: SchemaSpec) -> FittedDay:
 
     A fetch that loses all of its rows counts as rejected.
     """
-    try:
-        return FittedDay(day, to_arrow(day.rows, spec))
-    except SchemaMismatch:
-        misfits = {number: error for number, row in enumerate(day.rows) if (error := _misfit(row, spec))}
+    misfits = _misfits(day.rows, spec)
     if not misfits:
-        # Every row fits alone, so the frame as a whole is wrong: a mistake of ours, not of a page.
         return FittedDay(day, to_arrow(day.rows, spec))
     kept = tuple(row for number, row in enumerate(day.rows) if number not in misfits)
     lost = [(day.rows[number], error) for number, error in misfits.items()]
@@ -87,12 +83,16 @@ def fit_day(day: CleanDay, spec: SchemaSpec) -> FittedDay:
     return FittedDay(fitted, to_arrow(kept, spec))
 
 
-def _misfit(row: Mapping[str, Any], spec: SchemaSpec) -> str | None:
+def _misfits(rows: Sequence[Mapping[str, Any]], spec: SchemaSpec, first: int = 0) -> dict[int, str]:
+    """Which rows do not fit, by number, and why; halves the rows until it stands before single ones."""
     try:
-        to_arrow([row], spec)
+        to_arrow(rows, spec)
     except SchemaMismatch as error:
-        return str(error)
-    return None
+        if len(rows) == 1:
+            return {first: str(error)}
+        half = len(rows) // 2
+        return {**_misfits(rows[:half], spec, first), **_misfits(rows[half:], spec, first + half)}
+    return {}
 
 
 def _misfit_reject(row: Mapping[str, Any], detail: str) -> Reject:
