@@ -14,7 +14,6 @@ from lakehouse.clean.quality import body_quality, count_chars, count_paragraphs
 from lakehouse.clean.text import clean_value
 from lakehouse.model.fetch import FetchKind
 from lakehouse.model.record import Action, CleanDay, Outcome, OutcomeRow, Parsed, Reject
-from lakehouse.specs.base import split_ref
 from lakehouse.specs.checks import ChecksSpec, UrlRules
 from lakehouse.specs.source import SourceSpec
 from lakehouse.specs.urls import canonical_fp
@@ -148,13 +147,12 @@ def _parse_reject(page: FetchedPage) -> Reject | None:
 
 
 def _evidence_frame(fetch: Mapping[str, Any], parsed: Parsed) -> dict[str, Any]:
-    name, _ = split_ref(parsed.template) if "@" in parsed.template else (parsed.template, 0)
     return {
         "url": fetch["url"],
         "url_fp": fetch["url_fp"],
         "fetch_id": fetch["fetch_id"],
         "task_id": fetch["task_id"],
-        "template": name,
+        "template": parsed.template,
         "template_version": parsed.template_version,
         "collect_time": fetch["collect_time"],
         "snap_key": fetch.get("snap_key"),

@@ -23,41 +23,28 @@ class Verdict:
 def judge_row(row: Mapping[str, Any], checks: ChecksSpec) -> Verdict:
     """The first check with reject, drop or review that a row does not pass decides; flags are gathered from all."""
     flags: set[str] = set()
-    decided: tuple[Check, str] | None = None
+    decided: Check | None = None
     for check in checks.rules:
-        wrong = _wrong(row.get(check.field), check)
-        if wrong is None:
+        if check.passes(row.get(check.field)):
             continue
         if check.action is Action.FLAG:
             flags.add(check.reason)
         elif decided is None:
-            decided = (check, wrong)
+            decided = check
     if decided is None:
         return Verdict(None, None, None, tuple(sorted(flags)))
-    check, wrong = decided
-    return Verdict(check.action, check.reason, wrong, tuple(sorted(flags)))
+    return Verdict(decided.action, decided.reason, _describe(row.get(decided.field), decided), tuple(sorted(flags)))
 
 
-def _wrong(value: Any, check: Check) -> str | None:
-    """Why a value does not pass, or None. Nothing counts as 0 against `min` and `max`."""
-    if check.present and (value is None or value in ("", [], (), {})):
+def _describe(value: Any, check: Check) -> str:
+    """What is wrong with a value, such as `body has length 12, wanted at least 201`."""
+    if value is None or (check.present and not value):
         return f"{check.field} is missing"
-    size = _size(value)
-    if check.min is not None and size < check.min:
-        return f"{check.field} is {size:g}, below {check.min:g}"
-    if check.max is not None and size > check.max:
-        return f"{check.field} is {size:g}, above {check.max:g}"
-    return None
-
-
-def _size(value: Any) -> float:
-    if value is None:
-        return 0.0
-    if isinstance(value, str | list | tuple | Mapping):
-        return float(len(value))
-    if isinstance(value, int | float):
-        return float(value)
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return 0.0
+    bounds = (("at least", check.min), ("more than", check.above), ("at most", check.max))
+    wanted = " and ".join(f"{words} {bound:g}" for words, bound in bounds if bound is not None)
+    sized = isinstance(value, str | list | tuple | dict)
+    return (
+        f"{check.field} has length {len(value)}, wanted {wanted}"
+        if sized
+        else f"{check.field} is {value}, wanted {wanted}"
+    )

@@ -46,7 +46,7 @@ NOT_TEXT_TYPES = re.compile(
     re.IGNORECASE,
 )
 HTML_TYPES = re.compile(r"html|xml", re.IGNORECASE)
-TAG = re.compile(rb"<(?:!doctype|html|head|body|meta|title|div|p|a|article|section|table|span|script|h[1-6])\b", re.I)
+TAG = re.compile(rb"<(?:!doctype|html|head|body|meta|title|div|p|a|article|section|table|span|script|h[1-6])\b", re.IGNORECASE)
 WEAK = frozenset({"cp1252", "ascii", "latin-1"})
 CONTROL = re.compile("[\ufffd\x80-\x84\x86-\x9f\ue000-\uf8ff]")
 PAGE_CODEC = re.compile(
@@ -55,6 +55,7 @@ PAGE_CODEC = re.compile(
 )
 EAST_ASIAN = re.compile(r"^(gb|big5|euc|shift|cp93|cp949|iso2022|iso-2022|hz)", re.IGNORECASE)
 HAN_OR_KANA = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+BEYOND_TWO_BYTES = re.compile("[\u0800-\U0010ffff]")
 SAMPLE = 200_000
 
 
@@ -190,7 +191,7 @@ def _as_utf8(body: bytes) -> str | None:
 
 def _looks_east_asian(body: bytes, text: str, declared: list[str]) -> bool:
     """Short GBK text can be valid UTF-8 by accident: it then shows only two-byte letters, and Han as declared."""
-    if any(char >= "\u0800" for char in text):
+    if BEYOND_TWO_BYTES.search(text):
         return False
     for name in declared:
         if EAST_ASIAN.match(name):

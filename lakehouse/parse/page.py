@@ -2,38 +2,79 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
 from zoneinfo import ZoneInfo
 
-import lxml.html
-import trafilatura
-
-from lakehouse.model.record import Page, Parsed, TimeConfidence
-from lakehouse.parse.charset import decode_page, is_html
+from lakehouse.model.record import Page, Parsed
+from lakehouse.parse.article import extract_article
+from lakehouse.parse.charset import decode_page, is_binary, is_html
+from lakehouse.parse.dom import parse_tree
+from lakehouse.parse.functions import StepContext
+from lakehouse.parse.template import parse_by_template
+from lakehouse.parse.times import TimeReader
 from lakehouse.specs.template import TemplateSpec
 
 GENERIC_VERSION = 1
+GENERIC = f"generic@{GENERIC_VERSION}"
+CJK_SAMPLE = 20_000
 
 
-def parse_page(page: Page, template: TemplateSpec | None, *, zone: ZoneInfo, language: str | None = None) -> Parsed:
-    """Values of one page; `publish_time` is aware or None. Never raises: see `Parsed.problem`."""
-    name, version = (template.ref, template.version) if template else (f"generic@{GENERIC_VERSION}", GENERIC_VERSION)
-    if not page.body:
-        return Parsed({}, {}, name, version, "empty_body", "the body has no bytes")
-    if not is_html(page.body, page.media_type):
-        return Parsed({}, {}, name, version, "not_html", f"media type {page.media_type or 'unknown'}")
-    text, _, _ = decode_page(page.body, None, page.charset)
+def parse_page(
+    page: Page,
+    template: TemplateSpec | None,
+    *,
+    zone: ZoneInfo,
+    language: str | None = None,
+    relative_times: bool = True,
+) -> Parsed:
+    """Values of one page; `publish_time` is aware, in the clock that the page shows, or None.
+
+    Never raises for a page: what cannot be parsed has a `problem` from `model.record.REJECT_REASONS`. `zone` is that of
+    times shown without one; `relative_times` False leaves out what is told from the fetch (`3小时前`).
+    """
     try:
-        tree = lxml.html.fromstring(text.encode("utf-8"), parser=lxml.html.HTMLParser(encoding="utf-8"))
-        found = trafilatura.bare_extraction(tree, favor_precision=True, with_metadata=True, include_comments=False)
-    except Exception as error:
-        return Parsed({}, {}, name, version, "unreadable", repr(error))
-    values: dict[str, Any] = dict.fromkeys(("title", "publish_time", "author", "origin", "body"))
-    values["time_confidence"] = TimeConfidence.UNKNOWN
-    if found is not None:
-        values.update(title=found.title, author=found.author, body=found.text)
-        if found.date:
-            values["publish_time"] = datetime.fromisoformat(found.date).replace(tzinfo=zone)
-            values["time_confidence"] = TimeConfidence.ABSOLUTE
-    return Parsed(values, {}, name, version)
+        return _parse(page, template, zone, language, relative_times)
+    except (RecursionError, MemoryError) as error:
+        return _failed(template, "parser_limit", f"parsing needs too much: {type(error).__name__}")
+    except Exception as error:  # noqa: BLE001
+        # A page is data: whatever trips the parser over must not stop the other pages of its day.
+        return _failed(template, "unreadable", f"{type(error).__name__}: {error}"[:500])
+
+
+def _parse(
+    page: Page, template: TemplateSpec | None, zone: ZoneInfo, language: str | None, relative_times: bool
+) -> Parsed:
+    if not page.body.strip():
+        return _failed(template, "empty_body", "the body holds nothing")
+    document = _is_document(page, template)
+    if not document and not is_html(page.body, page.media_type):
+        return _failed(template, "not_html", f"a page of media type {page.media_type or 'unknown'} holds no markup")
+    text, _, _ = decode_page(page.body, None, page.charset)
+    tree = parse_tree(text)
+    if tree.root is None and (not document or tree.problem == "parser_limit"):
+        return _failed(template, tree.problem or "unreadable", tree.detail or "")
+    reader = TimeReader(zone, page.collect_time, language or _language(text), relative_times)
+    if template is not None:
+        return parse_by_template(text, tree.root, template, StepContext(reader, page.url))
+    assert tree.root is not None  # noqa: S101
+    values, evidence = extract_article(tree.root, reader, page.url)
+    return Parsed(values, evidence, GENERIC, GENERIC_VERSION)
+
+
+def _is_document(page: Page, template: TemplateSpec | None) -> bool:
+    """Whether a page is no HTML but text that the template's regex or JSONPath rules can read."""
+    if template is None or is_binary(page.body, page.media_type):
+        return False
+    rules = [rule for field in template.fields.values() for rule in field.rules]
+    return any(rule.jsonpath is not None or rule.regex is not None for rule in rules)
+
+
+def _language(text: str) -> str | None:
+    """`zh` where Han characters are many: some forms of times mean other things there."""
+    sample = text[:CJK_SAMPLE]
+    han = sum(1 for char in sample if "\u4e00" <= char <= "\u9fff")
+    return "zh" if han > len(sample) * 0.01 else None
+
+
+def _failed(template: TemplateSpec | None, problem: str, detail: str) -> Parsed:
+    name, version = (template.ref, template.version) if template else (GENERIC, GENERIC_VERSION)
+    return Parsed({}, {}, name, version, problem, detail)

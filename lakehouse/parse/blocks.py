@@ -1,0 +1,234 @@
+"""A page as a list of text blocks in reading order, each with what is known of it from markup alone.
+
+A block is the text between two block-level boundaries. An element spans a range of blocks, so sums over an element are
+differences of running sums.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate
+
+import lxml.html
+
+from lakehouse.parse.dom import is_hidden
+
+INLINE_TAGS = frozenset(
+    ["a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "img", "ins", "kbd", "label", "mark", "nobr", "picture", "q", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr", "amp-img", "o:p", "st1:place"]
+)
+DROPPED_TAGS = frozenset(
+    ["head", "script", "style", "noscript", "template", "svg", "math", "iframe", "object", "embed", "video", "audio", "canvas", "button", "input", "select", "option", "textarea", "map", "area", "link", "meta", "noframes", "frameset", "param", "source", "track", "datalist", "progress", "meter"]
+)
+HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+STRONG = HEADINGS | {"b", "strong"}
+LANDMARKS = {"nav": "nav", "footer": "footer", "aside": "aside", "menu": "nav", "figcaption": "caption"}
+ROLES = {
+    "navigation": "nav", "contentinfo": "footer", "complementary": "aside", "search": "nav", "menu": "nav",
+    "menubar": "nav", "toolbar": "nav", "dialog": "popup", "alertdialog": "popup", "tablist": "nav",
+}  # fmt: skip
+CUES = {
+    "comments": "comment comments commentlist disqus livefyre pinglun respond replies reply guestbook",
+    "related": "related relate rel recommend recommended recommendation recommendations recirc recirculation tuijian "
+    "xiangguan readmore morestories trending popular mostpopular outbrain taboola teaser teasers rank ranking hot "
+    "upnext nextup prev next suggested suggestions also",
+    "nav": "nav navbar navigation menu submenu breadcrumb breadcrumbs crumb crumbs toolbar pager pagination pagenav "
+    "topbar skip masthead daohang tabs location position",
+    "aside": "sidebar sidebars aside rail rightrail widget widgets sider secondary",
+    "footer": "footer foot footnav copyright colophon banquan statement disclaimer",
+    "share": "share sharing sharebar sharethis social socials addthis bdsharebuttonbox fenxiang follow",
+    "promo": "promo promos promotion advert adverts advertisement advertising ad ads adv adsense sponsor sponsored "
+    "sponsors banner guanggao newsletter subscribe subscription signup paywall donate app download qrcode qr",
+    "popup": "popup modal overlay lightbox cookie cookies consent gdpr login register tooltip hidden",
+    "tags": "tags taglist keywords topics label labels",
+    "byline": "byline dateline timestamp pubdate metadata postmeta bio authorbio aboutauthor authorbox editor zebian "
+    "credit credits source laiyuan",
+    "caption": "caption captions wpcaption gallery slideshow",
+}
+CUE_OF = {word: cue for cue, words in CUES.items() for word in words.split()}
+TOKENS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+SPACE = re.compile(r"[ \t\r\n\f\v\u00a0\u3000\u200b\ufeff]+")
+CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+CJK_WEIGHT = 2.5
+MAX_BLOCKS = 60_000
+PARAGRAPH = 60.0
+MOST = 0.5
+MOST_COMMENTS = 0.8
+BREAKS = frozenset({"br", "hr"})
+
+
+@dataclass(slots=True)
+class Block:
+    """One run of text; `weight` is its length in latin letters (a CJK character counts 2.5), `links` the linked part."""
+
+    text: str
+    node: lxml.html.HtmlElement
+    tag: str
+    weight: float
+    links: float
+    index: int
+    emphasis: bool = False
+    cues: frozenset[str] = frozenset()
+
+    @property
+    def link_share(self) -> float:
+        """Part of the text that is linked, 0 to 1."""
+        return self.links / self.weight if self.weight else 0.0
+
+
+@dataclass(slots=True)
+class Span:
+    """An element and the blocks it holds: `first` to before `last`."""
+
+    node: lxml.html.HtmlElement
+    first: int
+    last: int
+    depth: int
+    cues: frozenset[str]
+
+
+@dataclass(slots=True)
+class Outline:
+    """All blocks and spans of a page."""
+
+    blocks: list[Block] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+
+
+def weight_of(text: str) -> float:
+    """Length without white space, a CJK character counted as 2.5 letters."""
+    letters = len(text) - text.count(" ") - text.count("\n")
+    return letters + (CJK_WEIGHT - 1) * len(CJK.findall(text)) if not text.isascii() else float(letters)
+
+
+def cues_of(element: lxml.html.HtmlElement, tag: str) -> frozenset[str]:
+    """What an element's tag, role, class and id say it is for, such as `nav`, `related` or `comments`."""
+    names = f"{element.get('class') or ''} {element.get('id') or ''}"
+    return _cues_of_names(tag, element.get("role"), names)
+
+
+@lru_cache(maxsize=4096)
+def _cues_of_names(tag: str, role: str | None, names: str) -> frozenset[str]:
+    found = {cue for cue in (LANDMARKS.get(tag), ROLES.get(role or "")) if cue}
+    for name in names.split():
+        words = [*TOKENS.findall(name), name.replace("-", "").replace("_", "")]
+        found.update(CUE_OF[word] for word in map(str.lower, words) if word in CUE_OF)
+    return frozenset(found) or NO_CUES
+
+
+NO_CUES: frozenset[str] = frozenset()
+
+
+class _Walk:
+    """One pass over the tree, without recursion: a page may be nested deeper than Python's stack."""
+
+    def __init__(self) -> None:
+        self.outline = Outline()
+        self.pieces: list[str] = []
+        self.link_pieces: list[str] = []
+        self.strong = 0
+
+    def add(self, text: str | None, *, linked: bool, strong: bool) -> None:
+        if text:
+            self.pieces.append(text)
+            if linked:
+                self.link_pieces.append(text)
+            if strong:
+                self.strong += len(text)
+
+    def close(self, frame: _Frame) -> None:
+        """End the current block, if it holds any text; `frame` is the block-level element around it."""
+        if not self.pieces:
+            return
+        raw = "".join(self.pieces)
+        text = SPACE.sub(" ", raw).strip()
+        blocks = self.outline.blocks
+        if text and len(blocks) < MAX_BLOCKS:
+            weight = weight_of(text)
+            links = min(weight_of(SPACE.sub(" ", "".join(self.link_pieces))), weight) if self.link_pieces else 0.0
+            emphasis = self.strong > 0.8 * len(raw.strip())
+            blocks.append(Block(text, frame.node, frame.tag, weight, links, len(blocks), emphasis))
+        self.pieces, self.link_pieces, self.strong = [], [], 0
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An open element: `owner` is the innermost block-level frame, itself or one around it."""
+
+    node: lxml.html.HtmlElement
+    tag: str
+    children: Iterator[lxml.html.HtmlElement]
+    first: int
+    linked: bool = False
+    strong: bool = False
+    owner: _Frame | None = None
+
+
+def read_outline(root: lxml.html.HtmlElement, skip: Container[lxml.html.HtmlElement] = ()) -> Outline:
+    """Blocks and spans of a page; hidden elements, scripts, form controls and elements of `skip` give no text."""
+    walk = _Walk()
+    frame = _Frame(root, "html", iter(root), 0)
+    walk.add(root.text, linked=False, strong=False)
+    stack = [frame]
+    while stack:
+        frame = stack[-1]
+        child = next(frame.children, None)
+        if child is None:
+            _leave(walk, stack)
+            continue
+        tag = child.tag
+        if not isinstance(tag, str) or tag in DROPPED_TAGS or is_hidden(child) or child in skip:
+            walk.add(child.tail, linked=frame.linked, strong=frame.strong)
+        elif tag in BREAKS:
+            walk.close(frame.owner or frame)
+            walk.add(child.tail, linked=frame.linked, strong=frame.strong)
+        else:
+            stack.append(_enter(walk, frame, child, tag))
+    mark_cues(walk.outline)
+    return walk.outline
+
+
+def _enter(walk: _Walk, outer: _Frame, child: lxml.html.HtmlElement, tag: str) -> _Frame:
+    inline = tag in INLINE_TAGS
+    around = outer.owner or outer
+    if not inline:
+        walk.close(around)
+    linked = outer.linked or tag == "a"
+    strong = outer.strong or tag in STRONG
+    walk.add(child.text, linked=linked, strong=strong)
+    return _Frame(child, tag, iter(child), len(walk.outline.blocks), linked, strong, around if inline else None)
+
+
+def _leave(walk: _Walk, stack: list[_Frame]) -> None:
+    frame = stack.pop()
+    if frame.owner is None:
+        walk.close(frame)
+        blocks = walk.outline.blocks
+        if len(blocks) > frame.first:
+            own = cues_of(frame.node, frame.tag)
+            walk.outline.spans.append(Span(frame.node, frame.first, len(blocks), len(stack), own))
+    if stack:
+        walk.add(frame.node.tail, linked=stack[-1].linked, strong=stack[-1].strong)
+
+
+def mark_cues(outline: Outline) -> None:
+    """Give every block the cues of the elements around it, but for elements that hold most of the page's text.
+
+    A wrapper named `no-sidebar` around everything says nothing of what is inside.
+    """
+    blocks = outline.blocks
+    weights = [0.0, *accumulate(block.weight - block.links if block.weight >= PARAGRAPH else 0.0 for block in blocks)]
+    found: list[set[str]] = [set() for _ in blocks]
+    for span in outline.spans:
+        if not span.cues:
+            continue
+        share = (weights[span.last] - weights[span.first]) / max(weights[-1], 1.0)
+        cues = {cue for cue in span.cues if share <= (MOST_COMMENTS if cue == "comments" else MOST)}
+        span.cues = frozenset(cues)
+        if cues:
+            for index in range(span.first, span.last):
+                found[index] |= cues
+    for block, cues in zip(blocks, found, strict=True):
+        block.cues = frozenset(cues)

@@ -1,0 +1,123 @@
+"""The article text of a page without a template: the element where prose outweighs everything else, then its blocks.
+
+Each block is worth what it says for being body: prose counts its length, links and labels count against, and so does
+text whose element says that it is navigation, comments, related reading. The element with the greatest sum is the
+container; inside it blocks are kept or dropped by the same signs, and head and tail are trimmed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import accumulate
+
+from lakehouse.parse.blocks import HEADINGS, Block, Outline, Span
+
+BAD_CUES = frozenset({"comments", "related", "nav", "aside", "footer", "share", "promo", "popup", "tags"})
+MARK = re.compile("[.!?。！？；;:：,，、…]")
+STOP = re.compile("[.!?。！？…；;:：][\"'”’」』)）\\]]*$")
+LABEL_COST = 6.0
+SHORT = 60.0
+MOSTLY_LINKS = 0.5
+FLOOR = -120.0
+NEARLY_ALL = 0.96
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The chosen blocks with the element that holds them; `sure` from 0 to 1."""
+
+    blocks: tuple[Block, ...]
+    container: Span | None
+    first: int
+    last: int
+
+    @property
+    def text(self) -> str:
+        """Paragraphs, one a line."""
+        return "\n".join(block.text for block in self.blocks)
+
+
+EMPTY = Body((), None, 0, 0)
+
+
+def is_prose(block: Block) -> bool:
+    """Whether a block reads as running text: long, or with sentence marks, and not mostly links."""
+    if block.link_share >= MOSTLY_LINKS or block.tag in HEADINGS:
+        return False
+    if block.weight >= 3 * SHORT:
+        return True
+    return block.weight >= SHORT / 2 and MARK.search(block.text) is not None
+
+
+def find_body(outline: Outline, title: int | None = None) -> Body:
+    """The body of a page; `EMPTY` where nothing reads as text."""
+    blocks = outline.blocks
+    if not blocks:
+        return EMPTY
+    values = [_value(block) for block in blocks]
+    worths = _worths(outline.spans, values)
+    container = _best_span(outline.spans, worths)
+    if container is None:
+        return EMPTY
+    inner = blocks_cues(outline, container)
+    kept = [block for block in blocks[container.first : container.last] if _belongs(block, inner)]
+    return Body(tuple(kept), container, container.first, container.last)
+
+
+def blocks_cues(outline: Outline, container: Span) -> frozenset[str]:
+    """Cues that all of the container's blocks share: they come from around it and do not tell its blocks apart."""
+    return frozenset.intersection(*(block.cues for block in outline.blocks[container.first : container.last]))
+
+
+def _value(block: Block) -> float:
+    """What a block adds to an element's claim to be the body."""
+    own = block.weight - block.links
+    if block.cues & BAD_CUES:
+        return -0.5 * block.weight - LABEL_COST
+    if block.link_share >= MOSTLY_LINKS:
+        return -min(block.links, 100.0) - LABEL_COST
+    if is_prose(block):
+        return own - 2 * block.links
+    return -LABEL_COST if block.tag not in HEADINGS else 0.0
+
+
+def _worths(spans: list[Span], values: list[float]) -> list[float]:
+    """The sum of each element, where an inner element counts against it by no more than FLOOR: it can be left out."""
+    sums = [0.0, *accumulate(values)]
+    worths: list[float] = []
+    open_spans: list[tuple[int, float]] = []
+    for span in spans:
+        worth = sums[span.last] - sums[span.first]
+        while open_spans and open_spans[-1][0] >= span.first:
+            _, gain = open_spans.pop()
+            worth += gain
+        worths.append(worth)
+        plain = sums[span.last] - sums[span.first]
+        open_spans.append((span.first, max(worth, FLOOR) - plain))
+    return worths
+
+
+def _best_span(spans: list[Span], worths: list[float]) -> Span | None:
+    """The element with the greatest worth, then down to a child that holds nearly all of it."""
+    top = max(worths, default=0.0)
+    if top <= 0:
+        return None
+    best = max((span for span, worth in zip(spans, worths, strict=True) if worth == top), key=lambda span: span.depth)
+    inner = [
+        span
+        for span, worth in zip(spans, worths, strict=True)
+        if worth >= NEARLY_ALL * top and span.first >= best.first and span.last <= best.last
+    ]
+    return max(inner, key=lambda span: span.depth)
+
+
+def _belongs(block: Block, inner: frozenset[str]) -> bool:
+    """Whether a block of the container is body."""
+    if (block.cues & BAD_CUES) - inner:
+        return False
+    if "caption" in block.cues and "caption" not in inner:
+        return False
+    if block.link_share >= MOSTLY_LINKS and block.tag not in HEADINGS:
+        return False
+    return True

@@ -1,0 +1,162 @@
+"""The title of a page: the visible heading that the page's machine-readable titles agree with."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import lxml.html
+
+from lakehouse.parse.blocks import HEADINGS, Block, Outline
+from lakehouse.parse.dom import node_path
+from lakehouse.parse.structured import Structured, plain
+
+MAX_TITLE = 100
+MIN_SQUASHED = 4
+PARTS = re.compile(
+    r"\s*[|｜_»«·•—–]+\s*|\s+[-:~/]+\s+|\s*::\s*|-{2,}|(?<=[\u3000-\u9fff\uff00-\uffef])-(?=[\u3000-\u9fff\uff00-\uffef])"
+)
+TITLE_CLASS = re.compile(
+    r"(?:^|[^a-z])(?:title|headline|heading|biaoti|tit|hed)(?:$|[^a-z])|title$|headline$|Title(?![a-z])|Headline",
+    re.MULTILINE,
+)
+NOT_TITLE_CUES = frozenset({"nav", "related", "comments", "footer", "popup", "promo", "share"})
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """A title with where it came from; `block` is its place on the page where it is visible."""
+
+    text: str
+    rule: str
+    node: str | None = None
+    block: Block | None = None
+
+
+def squashed(text: str) -> str:
+    """Text for comparing: width and case folded, letters and digits alone."""
+    return "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())
+
+
+def find_title(root: lxml.html.HtmlElement, outline: Outline, structured: Structured, url: str) -> Title | None:
+    """The title without the site's name, at most 100 characters; None where the page shows none."""
+    stated = list(_stated(root, structured))
+    visible = _best_visible(outline, [text for text, _ in stated])
+    if visible is not None:
+        return visible
+    site = _site_words(structured, url)
+    for text, rule in stated:
+        bare = without_site(text, site)
+        if 0 < len(bare) <= MAX_TITLE:
+            return Title(bare, rule)
+    return None
+
+
+def _stated(root: lxml.html.HtmlElement, structured: Structured) -> Iterator[tuple[str, str]]:
+    """Titles that the page states for machines, best first."""
+    candidates = (
+        (None if structured.article_is_weak else plain(structured.article.get("headline")), "jsonld: headline"),
+        (structured.meta("og:title"), "meta: og:title"),
+        (structured.meta("twitter:title", "dc.title", "parsely-title", "sailthru.title", "title"), "meta: title"),
+        (next((element.text_content() for element in root.iter("title") if _in_head(element)), None), "css: title"),
+    )
+    for text, rule in candidates:
+        if text and text.strip():
+            yield " ".join(text.split()), rule
+
+
+def _in_head(element: lxml.html.HtmlElement) -> bool:
+    return all(parent.tag != "svg" for parent in element.iterancestors())
+
+
+def _best_visible(outline: Outline, stated: list[str]) -> Title | None:
+    squashed_stated = [squashed(text) for text in stated]
+    best: tuple[float, Block] | None = None
+    for block in outline.blocks:
+        if not 0 < len(block.text) <= MAX_TITLE:
+            continue
+        rank = _rank(block, squashed_stated)
+        if rank is not None and (best is None or rank > best[0]):
+            best = (rank, block)
+    if best is None:
+        return None
+    block = best[1]
+    return Title(block.text, f"heading: {block.tag}", node_path(block.node), block)
+
+
+def _rank(block: Block, stated: list[str]) -> float | None:
+    """How much a block looks like the title, or None: agreement with what is stated, heading level, class, place."""
+    level = _level(block)
+    text = squashed(block.text)
+    agreement = max((_agreement(text, other) for other in stated), default=0.0)
+    if level == 0 and agreement < 1:
+        return None
+    if stated and agreement == 0 and not (block.tag == "h1"):
+        return None
+    rank = 4 * agreement + level - 0.001 * block.index
+    if block.cues & NOT_TITLE_CUES:
+        rank -= 2.5
+    if block.link_share > 0.8:
+        rank -= 1.5
+    return rank
+
+
+def _level(block: Block) -> float:
+    if block.tag in HEADINGS:
+        return {"h1": 2.0, "h2": 1.2, "h3": 0.8}.get(block.tag, 0.4)
+    names = f"{block.node.get('class') or ''}\n{block.node.get('id') or ''}"
+    return 1.0 if TITLE_CLASS.search(names) else 0.0
+
+
+def _agreement(text: str, stated: str) -> float:
+    """1 where the texts are equal or one begins with the other, less for a part of it."""
+    if len(text) < MIN_SQUASHED:
+        return 1.0 if text == stated and text else 0.0
+    if text == stated:
+        return 1.2
+    if stated.startswith(text):
+        return 1.0 if len(text) > 0.3 * len(stated) else 0.6
+    if text.startswith(stated) and len(stated) > 0.5 * len(text):
+        return 0.9
+    if text in stated:
+        return 0.8 if len(text) > 0.3 * len(stated) else 0.3
+    common = _common_share(text, stated)
+    return common if common > 0.6 else 0.0
+
+
+def _common_share(first: str, other: str) -> float:
+    """Share of three-letter pieces that two texts have in common."""
+    pieces, others = ({text[i : i + 3] for i in range(max(len(text) - 2, 1))} for text in (first, other))
+    return len(pieces & others) / max(len(pieces | others), 1)
+
+
+def _site_words(structured: Structured, url: str) -> set[str]:
+    """Names of the site, squashed: what the page says and the labels of its host."""
+    names = {structured.meta("og:site_name", "application-name", "apple-mobile-web-app-title", "twitter:site") or ""}
+    names.add(plain(structured.article.get("publisher")) or "")
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        host = ""
+    names.update(label for label in host.split(".") if label not in {"www", "com", "cn", "net", "org", "co", "uk"})
+    return {word for word in map(squashed, names) if word}
+
+
+def without_site(text: str, site: set[str]) -> str:
+    """A stated title without the site's name and section at its end, or the name at its start."""
+    parts = [(match.start(), match.end()) for match in PARTS.finditer(text)]
+    for start, end in parts:
+        rest = squashed(text[end:])
+        if rest and any(rest == word or (word in rest and len(word) > 0.4 * len(rest)) for word in site):
+            return text[:start].strip()
+    if parts:
+        first = squashed(text[: parts[0][0]])
+        if first in site:
+            return text[parts[0][1] :].strip()
+        start, end = parts[-1]
+        if len(squashed(text[end:])) <= 0.4 * len(squashed(text[:start])):
+            return text[:start].strip()
+    return text.strip()
