@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -118,14 +119,13 @@ def _create_engine(text: str) -> sa.Engine:
 def _create_sqlite(url: URL) -> sa.Engine:
     if not url.database or url.database == ":memory:":
         raise ConfigError("the ledger needs a file that processes can share; write sqlite:///path")
-    Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    _prepare_file(Path(url.database))
     engine = sa.create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S}, hide_parameters=True)
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: Any, _: Any) -> None:
         connection.isolation_level = None
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_S * 1000}")
-        connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
 
@@ -135,6 +135,21 @@ def _create_sqlite(url: URL) -> sa.Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _prepare_file(path: Path) -> None:
+    """Make the file and put it in WAL mode, one process at a time: the switch does not wait for others."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{path}.migrate.lock"), closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as plain:
+            if plain.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+                plain.execute("PRAGMA journal_mode=WAL")
+    except (OSError, sqlite3.OperationalError) as error:
+        raise UnavailableError(
+            f"ledger file {path} cannot be opened: {error}; check the folder's rights and the disk, then run again"
+        ) from error
+    except sqlite3.DatabaseError as error:
+        raise ConfigError(f"ledger file {path} is no SQLite database; move it away or name another file") from error
 
 
 def _migrate(engine: sa.Engine) -> None:
