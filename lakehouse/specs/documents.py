@@ -244,14 +244,14 @@ def _below(node: yaml.Node, part: str | int) -> tuple[yaml.Node, yaml.Node] | No
 
 def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     mark = getattr(error, "problem_mark", None)
-    line = None if mark is None else mark.line + 1
+    line = None if mark is None else min(mark.line, max(len(text.splitlines()) - 1, 0)) + 1
     if isinstance(error, yaml.reader.ReaderError):
         character = error.character if isinstance(error.character, int) else ord(str(error.character)[:1] or "\0")
         line = text.count("\n", 0, error.position) + 1
         wrong = f"holds the control character U+{character:04X}"
         return Problem(file, "", wrong, "remove it, or write it as an escape in double quotes", line)
     said = str(getattr(error, "problem", None) or error)
-    written = text.splitlines()[line - 1] if line is not None and line <= len(text.splitlines()) else ""
+    written = text.splitlines()[line - 1] if line is not None and text else ""
     indent = written[: len(written) - len(written.lstrip())]
     if "\t" in indent:
         return Problem(file, "", "is indented with a tab", "indent with spaces", line)

@@ -77,12 +77,11 @@ def checked_charset(value: str) -> str:
     """The name of a charset that Python decodes text with."""
     right = "name a charset such as utf-8, gb18030 or big5"
     try:
+        if codecs.lookup(value).name in NO_CHARSETS:
+            raise Misfit(f"charset {value[:60]!r} does not encode pages", right)
         b"a".decode(value, "replace")
-        name = codecs.lookup(value).name
-    except (LookupError, ValueError):
+    except (LookupError, UnicodeError):
         raise Misfit(f"charset {value[:60]!r} is unknown", right) from None
-    if name in NO_CHARSETS:
-        raise Misfit(f"charset {value[:60]!r} does not encode pages", right)
     return value
 
 

@@ -102,7 +102,7 @@ DEEP = "no declared file needs that depth"
             f"f.yaml:1: is not YAML: found character that cannot start any token at column 4; {SIGN}",
         ),
         (b"a: [1\nb: 2\n", f"f.yaml:2: is not YAML: did not find expected ',' or ']' at column 2; {MEND}"),
-        (b"a: 'x\n", f"f.yaml:2: is not YAML: found unexpected end of stream at column 1; {MEND}"),
+        (b"a: 'x\n", f"f.yaml:1: is not YAML: found unexpected end of stream at column 1; {MEND}"),
         (
             b"a: 1\n---\nb: 2\n",
             f"f.yaml:2: is not YAML: but found another document at column 1; {ONE}",
