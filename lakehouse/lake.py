@@ -166,7 +166,7 @@ def iceberg_properties(settings: Settings) -> dict[str, str]:
     return {
         "uri": _secret(settings.iceberg_url, "LAKEHOUSE_ICEBERG_URL"),
         "pool_pre_ping": "true",
-        "warehouse": f"s3://{WAREHOUSE_BUCKET}/warehouse",
+        "warehouse": settings.warehouse or f"s3://{WAREHOUSE_BUCKET}/warehouse",
         **s3_properties(settings, settings.pipeline_access_key, settings.pipeline_secret_key),
     }
 

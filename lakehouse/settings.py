@@ -53,6 +53,9 @@ class Settings(BaseSettings):
     dagster_url: SecretStr | None = Field(
         default=None, description="Dagster storage, server profile: postgresql://…/dagster"
     )
+    warehouse: str | None = Field(
+        default=None, description="where tables lie; s3://lakehouse-warehouse/warehouse or <home>/warehouse by default"
+    )
     s3_endpoint: str | None = Field(default=None, description="server profile: http://host:port of MinIO or another S3")
     s3_region: str = Field(default="us-east-1", description="region name sent to the S3 server")
     collector_access_key: str | None = Field(default=None, description="may put and read snapshots, never delete")
