@@ -178,7 +178,7 @@ def _misnamed(declared: DeclaredFile, document: Document) -> list[Problem]:
     if isinstance(name, str) and name != declared.name:
         wrong = f"is {name[:64]!r}, but the file's place says {declared.name!r}"
         problems.append(document.problem((key,), wrong, f"write `{key}: {declared.name}`, or move the file"))
-    if declared.version and type(version) is int and version != declared.version:
+    if declared.version and type(version) is int and 0 < version != declared.version:
         wrong = f"is {version}, but the file is named v{declared.version}.yaml"
         problems.append(
             document.problem(("version",), wrong, f"write `version: {declared.version}`, or rename the file")

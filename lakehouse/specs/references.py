@@ -85,7 +85,8 @@ def _judge_source(document: Document, names: _Names) -> Found:
     if _is_ref(template):
         yield from names.judge_ref("template", template, TEMPLATES, "template")
         rules = names.template(template)
-    if rules is not None and _is_ref(writes) and rules.dataset != split_ref(writes)[0]:
+    known = rules is not None and rules.dataset in names.versions[SCHEMAS]
+    if rules is not None and known and _is_ref(writes) and rules.dataset != split_ref(writes)[0]:
         right = f"write a version of {rules.dataset}, or take a template for {split_ref(writes)[0]}"
         yield ("template",), f"{template} gives {rules.dataset}, but the source writes {writes}", right
     if isinstance(checks, str):
