@@ -98,7 +98,7 @@ def collect_garbage(
     work = _open(committer, table, now)
     stored = work.list_stored(orphan_age)
     with work.held():
-        return _removal(table, work.collect(stored, orphan_age))
+        return _removal(table, work.collect(stored, orphan_age), stored)
 
 
 def upkeep(
@@ -122,8 +122,9 @@ def upkeep(
         if clock is not None:
             tag = tag_day(committer, table, clock.today() - timedelta(days=1), clock=clock, apply=apply)
         work = _open(committer, table, now)
-        expiry, files = _apply(work, limits) if apply else _plan(work, limits)
-        removal = _removal(table, files)
+        stored = work.list_stored(limits.orphan_age)
+        expiry, files = _apply(work, stored, limits) if apply else _plan(work, stored, limits)
+        removal = _removal(table, files, stored)
         seconds = round(time.perf_counter() - began, 3)
         tagged = tag.name if tag is not None and tag.changed else None
         reports.append(UpkeepReport(table, expiry, removal, apply, seconds, tagged))
@@ -131,8 +132,7 @@ def upkeep(
     return reports
 
 
-def _apply(work: _Work, limits: Limits) -> tuple[Expiry, dict[str, TableFile]]:
-    stored = work.list_stored(limits.orphan_age)
+def _apply(work: _Work, stored: list[StoredFile], limits: Limits) -> tuple[Expiry, dict[str, TableFile]]:
     if stored:
         with suppress(DataError):  # judged again under the lock; here it only keeps the time of the lock short
             work.needed()
@@ -141,8 +141,7 @@ def _apply(work: _Work, limits: Limits) -> tuple[Expiry, dict[str, TableFile]]:
         return expiry, work.collect(stored, limits.orphan_age, listed)
 
 
-def _plan(work: _Work, limits: Limits) -> tuple[Expiry, dict[str, TableFile]]:
-    stored = work.list_stored(limits.orphan_age)
+def _plan(work: _Work, stored: list[StoredFile], limits: Limits) -> tuple[Expiry, dict[str, TableFile]]:
     work.reload()
     expiry = work.plan(limits)
     doomed = garbage.files_only_in(work.reader, work.table.metadata, set(expiry.snapshots), work.recorded)
@@ -266,7 +265,8 @@ def _load(committer: Committer, table: str) -> Table:
         ) from error
 
 
-def _removal(table: str, files: Mapping[str, TableFile]) -> Removal:
+def _removal(table: str, files: Mapping[str, TableFile], stored: Iterable[StoredFile]) -> Removal:
     kinds = {kind.value: sum(1 for file in files.values() if file.kind is kind) for kind in Kind}
-    size = sum(file.bytes for file in files.values())
+    sizes = {file.path: file.bytes for file in stored}
+    size = sum(sizes.get(file.path, file.bytes) for file in files.values())
     return Removal(table, len(files), size, {kind: count for kind, count in kinds.items() if count})
