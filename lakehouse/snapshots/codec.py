@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import zlib
 
 import zstandard
@@ -21,13 +22,26 @@ def compress(data: bytes) -> bytes:
 def decode(data: bytes) -> bytes:
     """The bytes before compression, told by their first bytes; raises SnapshotCorrupt when they cannot be decoded."""
     if data.startswith(ZSTD_MAGIC):
-        try:
-            return zstandard.ZstdDecompressor().decompressobj().decompress(data)
-        except zstandard.ZstdError as error:
-            raise SnapshotCorrupt(f"{len(data)} stored bytes look like zstd and cannot be decoded: {error}") from error
+        return _unpack_zstd(data)
     if data.startswith(GZIP_MAGIC):
         try:
-            return zlib.decompress(data, wbits=zlib.MAX_WBITS | 16)
-        except zlib.error as error:
+            return gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
             raise SnapshotCorrupt(f"{len(data)} stored bytes look like gzip and cannot be decoded: {error}") from error
     return data
+
+
+def _unpack_zstd(data: bytes) -> bytes:
+    pieces = []
+    rest = data
+    while rest:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        try:
+            pieces.append(frame.decompress(rest))
+        except zstandard.ZstdError as error:
+            raise SnapshotCorrupt(f"{len(data)} stored bytes look like zstd and cannot be decoded: {error}") from error
+        # The library gives what it has of a frame that was cut off, without a word.
+        if not frame.eof:
+            raise SnapshotCorrupt(f"{len(data)} stored bytes look like zstd and end too early")
+        rest = frame.unused_data
+    return b"".join(pieces)
