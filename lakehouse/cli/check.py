@@ -35,8 +35,7 @@ def command(folder: Path | None, as_json: bool) -> None:
         report = {"ok": False, "catalog": str(root), "counts": None, "problems": [_row(p) for p in error.problems]}
         text = str(error)
     else:
-        text = ", ".join(f"{number} {noun}" for noun, number in report["counts"].items())
-        text = f"{root} is right: {text}"
+        text = f"{root} is right: " + ", ".join(_counted(noun, number) for noun, number in report["counts"].items())
     report["seconds"] = round(time.perf_counter() - begun, 3)
     if as_json:
         print_json(report)
@@ -55,6 +54,13 @@ def _counts(catalog: Catalog) -> dict[str, int]:
         "schema versions": sum(len(versions) for versions in catalog.schemas.values()),
         "lists of checks": len(catalog.checks),
     }
+
+
+def _counted(noun: str, number: int) -> str:
+    """`1 source`, `2 lists of checks`."""
+    first, _, rest = noun.partition(" of ")
+    first = first.removesuffix("s") if number == 1 else first
+    return f"{number} {first} of {rest}" if rest else f"{number} {first}"
 
 
 def _row(problem: Problem) -> dict[str, Any]:
