@@ -17,14 +17,95 @@ import lxml.html
 from lakehouse.parse.dom import is_hidden
 
 INLINE_TAGS = frozenset(
-    ["a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "img", "ins", "kbd", "label", "mark", "nobr", "picture", "q", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr", "amp-img", "o:p", "st1:place"]
+    [
+        "a",
+        "abbr",
+        "acronym",
+        "b",
+        "bdi",
+        "bdo",
+        "big",
+        "cite",
+        "code",
+        "data",
+        "del",
+        "dfn",
+        "em",
+        "font",
+        "i",
+        "img",
+        "ins",
+        "kbd",
+        "label",
+        "mark",
+        "nobr",
+        "picture",
+        "q",
+        "rp",
+        "rt",
+        "ruby",
+        "s",
+        "samp",
+        "small",
+        "span",
+        "strike",
+        "strong",
+        "sub",
+        "sup",
+        "time",
+        "tt",
+        "u",
+        "var",
+        "wbr",
+        "amp-img",
+        "o:p",
+        "st1:place",
+    ]
 )
 DROPPED_TAGS = frozenset(
-    ["head", "script", "style", "noscript", "template", "svg", "math", "iframe", "object", "embed", "video", "audio", "canvas", "button", "input", "select", "option", "textarea", "map", "area", "link", "meta", "noframes", "frameset", "param", "source", "track", "datalist", "progress", "meter"]
+    [
+        "head",
+        "script",
+        "style",
+        "noscript",
+        "template",
+        "svg",
+        "math",
+        "iframe",
+        "object",
+        "embed",
+        "video",
+        "audio",
+        "canvas",
+        "button",
+        "input",
+        "select",
+        "option",
+        "textarea",
+        "map",
+        "area",
+        "link",
+        "meta",
+        "noframes",
+        "frameset",
+        "param",
+        "source",
+        "track",
+        "datalist",
+        "progress",
+        "meter",
+    ]
 )
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 STRONG = HEADINGS | {"b", "strong"}
-LANDMARKS = {"nav": "nav", "footer": "footer", "aside": "aside", "menu": "nav", "figcaption": "caption"}
+LANDMARKS = {
+    "nav": "nav",
+    "footer": "footer",
+    "aside": "aside",
+    "menu": "nav",
+    "figcaption": "caption",
+    "figure": "caption",
+}
 ROLES = {
     "navigation": "nav", "contentinfo": "footer", "complementary": "aside", "search": "nav", "menu": "nav",
     "menubar": "nav", "toolbar": "nav", "dialog": "popup", "alertdialog": "popup", "tablist": "nav",
@@ -42,7 +123,7 @@ CUES = {
     "promo": "promo promos promotion advert adverts advertisement advertising ad ads adv adsense sponsor sponsored "
     "sponsors banner guanggao newsletter subscribe subscription signup paywall donate app download qrcode qr",
     "popup": "popup modal overlay lightbox cookie cookies consent gdpr login register tooltip hidden",
-    "tags": "tags taglist keywords topics label labels",
+    "tags": "tags taglist keywords",
     "byline": "byline dateline timestamp pubdate metadata postmeta bio authorbio aboutauthor authorbox editor zebian "
     "credit credits source laiyuan",
     "caption": "caption captions wpcaption gallery slideshow",

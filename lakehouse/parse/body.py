@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from lakehouse.parse.blocks import HEADINGS, Block, Outline, Span
+from lakehouse.parse.boilerplate import ends_article, is_boilerplate
 
 BAD_CUES = frozenset({"comments", "related", "nav", "aside", "footer", "share", "promo", "popup", "tags"})
 MARK = re.compile("[.!?。！？；;:：,，、…]")
@@ -19,7 +20,7 @@ STOP = re.compile("[.!?。！？…；;:：][\"'”’」』)）\\]]*$")
 LABEL_COST = 6.0
 SHORT = 60.0
 MOSTLY_LINKS = 0.5
-FLOOR = -120.0
+FLOOR = -60.0
 NEARLY_ALL = 0.96
 
 
@@ -61,8 +62,59 @@ def find_body(outline: Outline, title: int | None = None) -> Body:
     if container is None:
         return EMPTY
     inner = blocks_cues(outline, container)
-    kept = [block for block in blocks[container.first : container.last] if _belongs(block, inner)]
-    return Body(tuple(kept), container, container.first, container.last)
+    inside = blocks[container.first : container.last]
+    inside = _from_title(inside, title)
+    inside = inside[: _end(inside, inner)]
+    kept = [block for block in inside if _belongs(block, inner)]
+    return Body(tuple(_without_edges(kept)), container, container.first, container.last)
+
+
+def _from_title(inside: list[Block], title: int | None) -> list[Block]:
+    """What follows the title, and not what follows the next title: pages may hold several articles in a row."""
+    if not inside:
+        return inside
+    if title is not None and inside[0].index <= title <= inside[-1].index:
+        after = [block for block in inside if block.index > title]
+        if _prose_weight(after) >= 0.5 * _prose_weight(inside):
+            inside = after
+    following = [n for n, block in enumerate(inside) if block.tag == "h1" and n > 0 and block.weight >= 25]
+    for place in following:
+        if _prose_weight(inside[:place]) >= SHORT:
+            return inside[:place]
+    return inside
+
+
+def _end(inside: list[Block], inner: frozenset[str]) -> int:
+    """Where the article ends: at the first sign of what stands after it, if most of the prose is before."""
+    total = _prose_weight(inside)
+    before = 0.0
+    for place, block in enumerate(inside):
+        ends = ("comments" in block.cues and "comments" not in inner) or ends_article(block.text, block.weight)
+        if ends and before >= 0.5 * total:
+            return place
+        if is_prose(block) and not (block.cues & BAD_CUES) - inner:
+            before += block.weight
+    return len(inside)
+
+
+def _prose_weight(blocks: list[Block]) -> float:
+    return sum(block.weight for block in blocks if is_prose(block))
+
+
+def _without_edges(kept: list[Block]) -> list[Block]:
+    """The blocks from the first to the last that reads as text; labels, dates and names before and after go."""
+    first = next((n for n, block in enumerate(kept) if is_prose(block) and "byline" not in block.cues), None)
+    if first is None:
+        return kept
+    last = max(n for n, block in enumerate(kept) if _may_end(block))
+    return kept[first : max(last, first) + 1]
+
+
+def _may_end(block: Block) -> bool:
+    """Whether a block can be the last of an article: prose, or a short sentence in a paragraph of its own."""
+    if is_prose(block):
+        return True
+    return block.tag in {"p", "li", "div", "td", "blockquote"} and STOP.search(block.text) is not None
 
 
 def blocks_cues(outline: Outline, container: Span) -> frozenset[str]:
@@ -118,6 +170,6 @@ def _belongs(block: Block, inner: frozenset[str]) -> bool:
         return False
     if "caption" in block.cues and "caption" not in inner:
         return False
-    if block.link_share >= MOSTLY_LINKS and block.tag not in HEADINGS:
+    if is_boilerplate(block.text, block.weight):
         return False
-    return True
+    return block.link_share < MOSTLY_LINKS or block.tag in HEADINGS

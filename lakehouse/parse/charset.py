@@ -46,7 +46,9 @@ NOT_TEXT_TYPES = re.compile(
     re.IGNORECASE,
 )
 HTML_TYPES = re.compile(r"html|xml", re.IGNORECASE)
-TAG = re.compile(rb"<(?:!doctype|html|head|body|meta|title|div|p|a|article|section|table|span|script|h[1-6])\b", re.IGNORECASE)
+TAG = re.compile(
+    rb"<(?:!doctype|html|head|body|meta|title|div|p|a|article|section|table|span|script|h[1-6])\b", re.IGNORECASE
+)
 WEAK = frozenset({"cp1252", "ascii", "latin-1"})
 CONTROL = re.compile("[\ufffd\x80-\x84\x86-\x9f\ue000-\uf8ff]")
 PAGE_CODEC = re.compile(

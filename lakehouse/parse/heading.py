@@ -91,6 +91,8 @@ def _rank(block: Block, stated: list[str]) -> float | None:
     """How much a block looks like the title, or None: agreement with what is stated, heading level, class, place."""
     level = _level(block)
     text = squashed(block.text)
+    if level == 0 and not any(other.startswith(text) for other in stated):
+        return None
     agreement = max((_agreement(text, other) for other in stated), default=0.0)
     if level == 0 and agreement < 1:
         return None

@@ -11,9 +11,30 @@ from typing import Any
 import lxml.html
 
 ARTICLE_TYPES = frozenset(
-    ["article", "newsarticle", "reportagenewsarticle", "analysisnewsarticle", "opinionnewsarticle", "backgroundnewsarticle", "reviewnewsarticle", "askpublicnewsarticle", "blogposting", "liveblogposting", "socialmediaposting", "report", "techarticle", "scholarlyarticle", "advertisercontentarticle", "satiricalarticle", "discussionforumposting", "review"]
+    [
+        "article",
+        "newsarticle",
+        "reportagenewsarticle",
+        "analysisnewsarticle",
+        "opinionnewsarticle",
+        "backgroundnewsarticle",
+        "reviewnewsarticle",
+        "askpublicnewsarticle",
+        "blogposting",
+        "liveblogposting",
+        "socialmediaposting",
+        "report",
+        "techarticle",
+        "scholarlyarticle",
+        "advertisercontentarticle",
+        "satiricalarticle",
+        "discussionforumposting",
+        "review",
+    ]
 )
-WEAK_TYPES = frozenset(["webpage", "itempage", "videoobject", "imagegallery", "mediagallery", "recipe", "podcastepisode", "episode"])
+WEAK_TYPES = frozenset(
+    ["webpage", "itempage", "videoobject", "imagegallery", "mediagallery", "recipe", "podcastepisode", "episode"]
+)
 MAX_JSON = 3_000_000
 MAX_NODES = 5_000
 MAX_METAS = 2_000

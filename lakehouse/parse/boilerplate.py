@@ -1,0 +1,74 @@
+"""Lines that newsrooms put into article elements and that are not the article: credits, calls to follow, rights.
+
+Closed lists of labels, Chinese and English, matched on whole short lines or on their beginnings; never on prose inside a
+sentence.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_LINE = 320.0
+
+CREDIT_ZH = (
+    r"(?:本文)?(?:责任编辑|责编|责任编审|执行编辑|值班编辑|编辑|编审|审核|审校|校对|校审|校稿|监制|终审|复审|初审|值班主编|值班编委|主编|排版|制作|美编|图编|视觉|统筹"
+    r"|新媒体编辑|流程编辑|实习编辑|实习生|供稿|撰稿|稿件来源|本文来源|文章来源|资料来源|信息来源|内容来源|图片来源|来源|作者|文字|摄影|图片|图文|通讯员|采写|作者简介"
+    r"|点击数|阅读量|浏览次数|点击次数|发布时间|发布日期)"
+)
+BRACKET = r"[【\[（(〔「]?\s*"
+START_ZH = re.compile(
+    rf"^{BRACKET}(?:{CREDIT_ZH}\s*[:：丨|｜/／]|原标题\s*[:：]|原文标题\s*[:：]|(?:本报|本网|本刊)(?:综合|编辑)\s*[:：]"
+    r"|(?:免责|版权|特别|郑重|风险|平台)?(?:声明|提示)\s*[:：]|版权(?:所有|归)|未经(?:授权|许可|允许)|转载(?:请|须|自)|本文(?:系|为|首发|转载|不代表|仅代表|版权)"
+    r"|(?:以上|本)内容(?:仅|不)|(?:相关|推荐|延伸|更多|热门|精彩|往期)(?:阅读|新闻|报道|推荐|文章|资讯|内容|链接|回顾|评论|视频|专题|话题)"
+    r"|(?:点击|扫描|长按|识别|关注|欢迎关注|搜索关注)[^。]{0,24}(?:二维码|公众号|客户端|微信|专题|观看|查看|下载|阅读原文|订阅)"
+    r"|(?:点击进入|进入)专题|(?:安装|下载|打开)[^。]{0,16}(?:客户端|APP|App|app)|阅读原文|展开(?:全文|阅读)|举报|返回(?:首页|搜狐|列表|顶部)"
+    r"|(?:上|下)一(?:篇|条)|【?(?:打印|关闭|纠错|收藏|字号|分享)|(?:自动|正在)播放|END$|（?完）?$|—+\s*(?:end|END|完)\s*—+)"
+)
+ANY_ZH = re.compile(
+    r"相关资讯请关注|更多[^。]{0,16}(?:资讯|内容|信息|新闻)[^。]{0,10}(?:请关注|请点击|尽在|敬请)|(?:扫描|长按)[^。]{0,14}(?:二维码|关注)|(?:下载|安装)[^。，]{0,12}客户端"
+    r"|关注[^。]{0,16}(?:公众号|官方微信|官方微博)|(?:看都看完|点个?【?(?:在看|赞))|点击菜单栏"
+)
+START_EN = re.compile(
+    r"^(?:advertisements?$|article continues below|story continues below|continue reading|read more\b|read next\b|read also\b|see also\b|also read\b"
+    r"|related\b\s*(?::|$|stor|article|content|topic|coverage|video|post|read|link|news)|recommended\b\s*(?::|$|stor|read|video|for you)"
+    r"|more (?:from|on|in|stories|news|coverage|about)\b|most (?:popular|read|viewed|shared)\b|trending\b|popular (?:now|stories|articles)|editors?[’']? picks?\b|featured\s+(?:stories|articles|videos?)$"
+    r"|you (?:may|might) (?:also )?(?:like|be interested)|don[’']t miss:?$|what to read next|up next|next up|watch (?:now|next|live|more|:)|watch:|listen:|video:"
+    r"|sign up\b|subscribe\b|newsletter|get (?:the|our) (?:latest|best|top|daily|news)|join (?:our|the) (?:newsletter|mailing)|click (?:here|to)\b|tap here|download (?:the|our)\b"
+    r"|follow (?:us|me|him|her|[@A-Z]\S* (?:on|@))|like us on|find us on|share (?:this|on|via)\b|tweet$|comments?$|leave a (?:comment|reply)|view comments|\d+ comments?$|show comments|join the conversation"
+    r"|copyright\b|©|\(c\) \d{4}|all rights reserved|this (?:document|material|content) (?:is|may)\b.*copyright|(?:photo|image|picture|video|illustration|photograph)s?\s*(?:credit|courtesy|by|:)|credit\s*:|(?:courtesy of|getty images)"
+    r"|(?:this|the) (?:article|story|post|piece|column) (?:was |has been |is |)?(?:originally|first|also)? ?(?:appeared|published|posted|ran|produced)|originally published|republished|reprinted"
+    r"|(?:have|got) a (?:news )?(?:tip|story|question)|send (?:tips|us)|contact (?:us|the (?:author|writer|reporter))|(?:reach|email|contact|e-mail) (?:him|her|them|reporter|the)\b|report (?:a|an) (?:typo|error|correction)|print$|email$|save$|share$"
+    r"|about the (?:author|writer)|tags?:|topics?:|filed under|categories:|in this article|table of contents|jump to|skip (?:to|ad)|loading|(?:by|story by|words by|written by)$)",
+    re.IGNORECASE,
+)
+ANY_EN = re.compile(
+    r"all rights reserved|(?:can|may) be (?:reached|contacted|followed) (?:at|via|by|on)\b|follow (?:him|her|them|us|me|\S+) on (?:twitter|facebook|instagram|x\b|threads|tiktok)"
+    r"|sign up (?:for|to) (?:our|the|receive)|subscribe to (?:our|the)|article continues below|purchase (?:a product|something) .{0,60}(?:commission|compensation)|may (?:earn|receive) (?:a |an |)(?:affiliate |small |)(?:commission|compensation)"
+    r"|click here (?:to|for)|^\W*[\w.+-]+@[\w-]+\.[\w.]+\W*$",
+    re.IGNORECASE,
+)
+END_ZH = re.compile(
+    rf"^{BRACKET}(?:本文来源\s*[:：]|(?:责任编辑|责编|编辑|主编|校对|审核|监制)\s*[:：丨|｜/／]|(?:相关|推荐|延伸|热门|精彩|往期)(?:阅读|新闻|报道|推荐|文章|资讯|回顾|评论)\s*[:：]?$|延伸\s*·\s*推荐|免责声明\s*[:：])"
+)
+END_EN = re.compile(
+    r"^(?:related\b\s*(?::|$|stor|article|content|coverage|post|read)|more (?:from|on|stories|coverage)\b|read next\b|what to read next|most (?:popular|read)\b|recommended\b\s*(?::|$|stor|read|for you)|you (?:may|might) (?:also )?(?:like|be interested)"
+    r"|copyright\b|©|comments?$|\d+ comments?$|leave a (?:comment|reply)|view comments|join the conversation|about the (?:author|writer)|trending\b|up next|filed under|topics?:|tags?:"
+    r"|this (?:article|story|post|piece) (?:was |)(?:originally|first) )",
+    re.IGNORECASE,
+)
+TWEET = re.compile(r"pic\.twitter\.com/|^[—–-]\s?.{1,60}\(@\w+\)\s")
+DATE_LINE = re.compile(r"^(?:published|updated|posted|last updated|发布|更新|时间)?[\s:：|on]*$", re.IGNORECASE)
+
+
+def is_boilerplate(text: str, weight: float) -> bool:
+    """Whether a whole line is a credit, a call to follow, a note of rights or the like."""
+    if weight > MAX_LINE:
+        return False
+    if text.isascii() or START_EN.match(text):
+        return bool(START_EN.match(text) or ANY_EN.search(text) or TWEET.search(text))
+    return bool(START_ZH.match(text) or ANY_ZH.search(text) or ANY_EN.search(text) or TWEET.search(text))
+
+
+def ends_article(text: str, weight: float) -> bool:
+    """Whether a line is one that stands after the last paragraph: the editor's credit, related reading, comments."""
+    return weight <= MAX_LINE and bool(END_ZH.match(text) or END_EN.match(text))
