@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 import dagster as dg
 
+from lakehouse.query.locations import read_locations
 from lakehouse.settings import Settings
 from lakehouse.tables.upkeep import upkeep
 
@@ -41,7 +42,7 @@ def prune_history(instance: dg.DagsterInstance, before: datetime) -> int:
 def keep_tables(context: dg.OpExecutionContext) -> None:
     """Run the upkeep of every table and log what it did."""
     lake = context.resources.lake
-    for report in upkeep(lake.committer, lake.catalog.tables()):
+    for report in upkeep(lake.committer, sorted(read_locations(lake.iceberg)), clock=lake.clock):
         context.log.info(str(report))
 
 

@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 
 import dagster as dg
+import pytest
 
 from assets.events import asset_key_of
 from assets.partitions import key_of
+from lakehouse.errors import UnknownNameError
 from lakehouse.lake import open_lake
+from lakehouse.materialize.collecting import collect
+from lakehouse.materialize.result import ignore_progress
 from lakehouse.model.partition import Partition, SourceDay
 from tests.assets.conftest import Deployment
 
@@ -29,6 +33,20 @@ def events_of(deployment: Deployment, table: str) -> Iterator[tuple[str, dg.Asse
         event = record.asset_materialization
         assert event is not None
         yield str(event.partition), event
+
+
+def counted(event: dg.AssetMaterialization) -> int:
+    """The row count that an event tells."""
+    value = event.metadata["dagster/partition_row_count"].value
+    assert isinstance(value, int)
+    return value
+
+
+def told(event: dg.AssetMaterialization, name: str) -> str:
+    """A text of an event's metadata."""
+    value = event.metadata[name].value
+    assert isinstance(value, str)
+    return value
 
 
 def rows_of(deployment: Deployment, table: str, day: SourceDay) -> int:
@@ -52,10 +70,12 @@ def test_one_partition_through_all_layers(deployment: Deployment) -> None:
     for table in TABLES:
         [(key, event)] = events_of(deployment, table)
         assert key == key_of(day)
-        assert event.metadata["dagster/partition_row_count"].value == rows_of(deployment, table, day) > 0
-        assert event.metadata["dagster/table_name"].value == table
-        assert event.metadata["table_snapshot_id"].value.isdecimal()
-        assert event.metadata["preview"].value.records
+        assert counted(event) == rows_of(deployment, table, day) > 0
+        assert told(event, "dagster/table_name") == table
+        assert told(event, "table_snapshot_id").isdecimal()
+        preview = event.metadata["preview"]
+        assert isinstance(preview, dg.TableMetadataValue)
+        assert preview.records
     [check] = result.get_asset_check_evaluations()
     assert (check.check_name, check.passed) == ("books_balance", True)
 
@@ -68,7 +88,7 @@ def test_snapshot_id_is_the_one_of_this_run(deployment: Deployment) -> None:
     assert (newer, older) == (key_of(second), key_of(first))
     with open_lake(deployment.settings) as lake:
         snapshots = [snapshot.snapshot_id for snapshot in lake.committer.table("raw.fetches").snapshots()]
-    reported = [int(event.metadata["table_snapshot_id"].value) for event in (oldest_event, newest_event)]
+    reported = [int(told(event, "table_snapshot_id")) for event in (oldest_event, newest_event)]
     assert reported == snapshots
 
 
@@ -76,21 +96,48 @@ def test_range_in_one_run_gives_each_partition_its_own_event(deployment: Deploym
     days = past_days(deployment, 3)
     assert run_range(deployment, days[0], days[-1]).success
     for table in TABLES:
-        counts = {
-            key: event.metadata["dagster/partition_row_count"].value for key, event in events_of(deployment, table)
-        }
+        counts = {key: counted(event) for key, event in events_of(deployment, table)}
         assert counts == {key_of(day): rows_of(deployment, table, day) for day in days}
         assert all(counts.values())
 
 
+def damage_uploaded_batch(deployment: Deployment, day: SourceDay) -> None:
+    """Collect a day without committing it, then cut its stored batch short."""
+    with open_lake(deployment.settings) as lake:
+        collect(lake, day, ignore_progress)
+    [batch] = (deployment.settings.home / "objects" / "data" / "batch").rglob("*.json.zst")
+    batch.chmod(0o600)
+    batch.write_bytes(batch.read_bytes()[:40])
+
+
 def test_failed_partition_gets_no_event_and_stops_no_other(deployment: Deployment) -> None:
-    good, missing = past_days(deployment, 1)[0], SourceDay("demo_gone", deployment.settings.clock.today())
+    bad, good = past_days(deployment, 2)
+    damage_uploaded_batch(deployment, bad)
     job = deployment.defs.resolve_job_def("materialize_list")
-    config = {"ops": {"materialize_list": {"config": {"keys": [key_of(missing), key_of(good)]}}}}
+    config = {"ops": {"materialize_list": {"config": {"keys": [key_of(bad), key_of(good)]}}}}
     result = job.execute_in_process(run_config=config, instance=deployment.instance, raise_on_error=False)
     assert not result.success
     for table in TABLES:
         assert [key for key, _ in events_of(deployment, table)] == [key_of(good)]
+
+
+def test_range_with_a_failed_partition_tells_of_the_good_ones(deployment: Deployment) -> None:
+    bad, good = past_days(deployment, 2)
+    damage_uploaded_batch(deployment, bad)
+    assert not run_range(deployment, bad, good).success
+    [(key, event)] = events_of(deployment, "raw.fetches")
+    assert key == key_of(good)
+    assert counted(event) == rows_of(deployment, "raw.fetches", good) > 0
+
+
+def test_unknown_source_stops_before_any_work(deployment: Deployment) -> None:
+    [good] = past_days(deployment, 1)
+    gone = SourceDay("demo_gone", good.dt)
+    job = deployment.defs.resolve_job_def("materialize_list")
+    config = {"ops": {"materialize_list": {"config": {"keys": [key_of(good), key_of(gone)]}}}}
+    with pytest.raises(UnknownNameError, match="demo_gone"):
+        job.execute_in_process(run_config=config, instance=deployment.instance)
+    assert list(events_of(deployment, "raw.fetches")) == []
 
 
 def test_list_of_days_that_are_not_neighbours_in_one_run(deployment: Deployment) -> None:
@@ -101,8 +148,6 @@ def test_list_of_days_that_are_not_neighbours_in_one_run(deployment: Deployment)
     job = deployment.defs.resolve_job_def("materialize_list")
     assert job.execute_in_process(run_config=config, instance=deployment.instance).success
     for table in TABLES:
-        counts = {
-            key: event.metadata["dagster/partition_row_count"].value for key, event in events_of(deployment, table)
-        }
+        counts = {key: counted(event) for key, event in events_of(deployment, table)}
         assert counts == {key_of(day): rows_of(deployment, table, day) for day in (first, third, long_ago)}
         assert all(counts.values())
