@@ -19,6 +19,7 @@ LITTLE_TEXT = 800
 NO_TEXT = 30
 PROSE = 80
 LATIN_WEIGHT = 0.4
+BETWEEN = "\x1f"
 SMALL_MARKUP = 50_000
 HIDDEN = ["script", "style", "template", "noscript", "svg", "head"]
 CAPTCHA = re.compile(
@@ -91,13 +92,14 @@ def _look_at(markup: str) -> Look:
     said_title = title.text() if title is not None else ""
     tree.strip_tags(HIDDEN)
     body = tree.body
-    runs = (body.text(separator="\n") if body is not None else "").split("\n")
-    has_prose = any(_weight(run) >= PROSE for run in runs)
+    runs = (body.text(separator=BETWEEN) if body is not None else "").split(BETWEEN)
+    paragraphs = [node.text() for node in tree.css("p")]
+    has_prose = any(_weight(run) >= PROSE for run in (*runs, *paragraphs))
     return Look(said_title, " ".join(" ".join(runs).split()), has_prose, has_password, is_shell)
 
 
 def _weight(run: str) -> float:
-    return sum(1.0 if char > "\u2e7f" else LATIN_WEIGHT for char in run.strip())
+    return sum(1.0 if char > "\u2e7f" else LATIN_WEIGHT for char in " ".join(run.split()))
 
 
 @lru_cache(maxsize=256)
