@@ -121,22 +121,24 @@ CUES = {
     "footer": "footer foot footnav copyright colophon banquan statement disclaimer",
     "share": "share sharing sharebar sharethis social socials addthis bdsharebuttonbox fenxiang follow",
     "promo": "promo promos promotion advert adverts advertisement advertising ad ads adv adsense sponsor sponsored "
-    "sponsors banner guanggao newsletter subscribe subscription signup paywall donate app download qrcode qr",
+    "sponsors banner guanggao newsletter subscribe subscription signup donate download qrcode qr",
     "popup": "popup modal overlay lightbox cookie cookies consent gdpr login register tooltip hidden",
     "tags": "tags taglist keywords",
     "byline": "byline dateline timestamp pubdate metadata postmeta bio authorbio aboutauthor authorbox editor zebian "
     "credit credits source laiyuan",
-    "caption": "caption captions wpcaption gallery slideshow",
+    "caption": "caption captions wpcaption",
 }
 CUE_OF = {word: cue for cue, words in CUES.items() for word in words.split()}
 TOKENS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+MODIFIER = re.compile(r"^(?:has|have|with|without|no|not|is|js|tag|category|post|type|template|page)(?:[-_]|(?=[A-Z]))")
 SPACE = re.compile(r"[ \t\r\n\f\v\u00a0\u3000\u200b\ufeff]+")
 CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 CJK_WEIGHT = 2.5
 MAX_BLOCKS = 60_000
 PARAGRAPH = 60.0
 MOST = 0.5
-MOST_COMMENTS = 0.8
+LIMITS = {"comments": 0.8}
+CAPTION = 400.0
 BREAKS = frozenset({"br", "hr"})
 
 
@@ -194,6 +196,8 @@ def cues_of(element: lxml.html.HtmlElement, tag: str) -> frozenset[str]:
 def _cues_of_names(tag: str, role: str | None, names: str) -> frozenset[str]:
     found = {cue for cue in (LANDMARKS.get(tag), ROLES.get(role or "")) if cue}
     for name in names.split():
+        if MODIFIER.match(name):
+            continue
         words = [*TOKENS.findall(name), name.replace("-", "").replace("_", "")]
         found.update(CUE_OF[word] for word in map(str.lower, words) if word in CUE_OF)
     return frozenset(found) or NO_CUES
@@ -306,7 +310,8 @@ def mark_cues(outline: Outline) -> None:
         if not span.cues:
             continue
         share = (weights[span.last] - weights[span.first]) / max(weights[-1], 1.0)
-        cues = {cue for cue in span.cues if share <= (MOST_COMMENTS if cue == "comments" else MOST)}
+        weight = weights[span.last] - weights[span.first]
+        cues = {cue for cue in span.cues if share <= LIMITS.get(cue, MOST) and not (cue == "caption" and weight > CAPTION)}
         span.cues = frozenset(cues)
         if cues:
             for index in range(span.first, span.last):

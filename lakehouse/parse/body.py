@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from lakehouse.parse.blocks import HEADINGS, Block, Outline, Span
-from lakehouse.parse.boilerplate import ends_article, is_boilerplate
+from lakehouse.parse.boilerplate import ends_article, is_boilerplate, opens_related
 
 BAD_CUES = frozenset({"comments", "related", "nav", "aside", "footer", "share", "promo", "popup", "tags"})
 MARK = re.compile("[.!?。！？；;:：,，、…]")
@@ -64,7 +64,7 @@ def find_body(outline: Outline, title: int | None = None) -> Body:
     inner = blocks_cues(outline, container)
     inside = blocks[container.first : container.last]
     inside = _from_title(inside, title)
-    inside = inside[: _end(inside, inner)]
+    inside = _continued(inside, inner, outline.spans)
     kept = [block for block in inside if _belongs(block, inner)]
     return Body(tuple(_without_edges(kept)), container, container.first, container.last)
 
@@ -84,17 +84,60 @@ def _from_title(inside: list[Block], title: int | None) -> list[Block]:
     return inside
 
 
-def _end(inside: list[Block], inner: frozenset[str]) -> int:
-    """Where the article ends: at the first sign of what stands after it, if most of the prose is before."""
+def _continued(inside: list[Block], inner: frozenset[str], spans: list[Span]) -> list[Block]:
+    """The blocks without what stands after the article and without boxes of related reading inside it."""
     total = _prose_weight(inside)
-    before = 0.0
-    for place, block in enumerate(inside):
-        ends = ("comments" in block.cues and "comments" not in inner) or ends_article(block.text, block.weight)
-        if ends and before >= 0.5 * total:
-            return place
-        if is_prose(block) and not (block.cues & BAD_CUES) - inner:
-            before += block.weight
-    return len(inside)
+    main = _main_kind(inside)
+    kept: list[Block] = []
+    before, skip_to, waiting = 0.0, 0, False
+    for block in inside:
+        text = is_prose(block) and not (block.cues & BAD_CUES) - inner
+        if block.index < skip_to:
+            continue
+        if before >= 0.5 * total and (_comments_begin(block, inner) or ends_article(block.text, block.weight)):
+            break
+        if opens_related(block.text, block.weight):
+            skip_to = _end_of_box(block, spans, 0.25 * total, inside)
+            waiting = skip_to == block.index + 1
+            continue
+        if waiting and not (text and _kind(block) == main):
+            continue
+        waiting = False
+        kept.append(block)
+        before += block.weight if text else 0.0
+    return kept
+
+
+def _comments_begin(block: Block, inner: frozenset[str]) -> bool:
+    return "comments" in block.cues and "comments" not in inner
+
+
+def _end_of_box(block: Block, spans: list[Span], most: float, inside: list[Block]) -> int:
+    """Where the box ends that a heading opens: the widest small element that begins with it."""
+    start = inside[0].index
+    end = block.index + 1
+    for span in spans:
+        if span.first == block.index and span.last > end and span.last <= inside[-1].index:
+            weight = _prose_weight(inside[span.first - start : span.last - start])
+            if weight <= most:
+                end = span.last
+    return end
+
+
+def _kind(block: Block) -> tuple[str, str, str]:
+    """What tells the paragraphs of one text from those of another: their tag, and tag and class of their parent."""
+    parent = block.node.getparent()
+    around = (str(parent.tag), parent.get("class") or "") if parent is not None else ("", "")
+    return (block.tag, *around)
+
+
+def _main_kind(inside: list[Block]) -> tuple[str, str, str] | None:
+    weights: dict[tuple[str, str, str], float] = {}
+    for block in inside:
+        if is_prose(block):
+            kind = _kind(block)
+            weights[kind] = weights.get(kind, 0.0) + block.weight
+    return max(weights, key=lambda kind: weights[kind], default=None)
 
 
 def _prose_weight(blocks: list[Block]) -> float:

@@ -48,14 +48,21 @@ ANY_EN = re.compile(
     re.IGNORECASE,
 )
 END_ZH = re.compile(
-    rf"^{BRACKET}(?:本文来源\s*[:：]|(?:责任编辑|责编|编辑|主编|校对|审核|监制)\s*[:：丨|｜/／]|(?:相关|推荐|延伸|热门|精彩|往期)(?:阅读|新闻|报道|推荐|文章|资讯|回顾|评论)\s*[:：]?$|延伸\s*·\s*推荐|免责声明\s*[:：])"
+    rf"^{BRACKET}(?:本文来源\s*[:：]|(?:责任编辑|责编|编辑|主编|校对|审核|监制)\s*[:：丨|｜/／]|免责声明\s*[:：])"
 )
 END_EN = re.compile(
-    r"^(?:related\b\s*(?::|$|stor|article|content|coverage|post|read)|more (?:from|on|stories|coverage)\b|read next\b|what to read next|most (?:popular|read)\b|recommended\b\s*(?::|$|stor|read|for you)|you (?:may|might) (?:also )?(?:like|be interested)"
-    r"|copyright\b|©|comments?$|\d+ comments?$|leave a (?:comment|reply)|view comments|join the conversation|about the (?:author|writer)|trending\b|up next|filed under|topics?:|tags?:"
-    r"|this (?:article|story|post|piece) (?:was |)(?:originally|first) )",
+    r"^(?:copyright\b|©|comments?$|\d+ comments?$|leave a (?:comment|reply)|view comments|join the conversation|about the (?:author|writer)"
+    r"|filed under|topics?:|tags?:|(?:this|the) (?:article|story|post|piece) (?:was |)(?:originally|first) )",
     re.IGNORECASE,
 )
+RELATED = re.compile(
+    rf"^{BRACKET}(?:(?:相关|推荐|延伸|热门|精彩|往期|更多)(?:阅读|新闻|报道|推荐|文章|资讯|回顾|评论|内容)|延伸\s*·\s*推荐|猜你喜欢|大家都在看)\s*[:：]?"
+    r"|^(?:related\b\s*(?::|$|stor|article|content|coverage|post|read|topic|video|news)|more (?:from|on|stories|coverage|like this)\b|read (?:next|more|also)\b|see also\b|also read\b|what to read next"
+    r"|most (?:popular|read|viewed)\b|recommended\b\s*(?::|$|stor|read|for you)|you (?:may|might) (?:also )?(?:like|be interested)|trending\b|up next|next up|popular (?:now|stories)|editors?[’']? picks?\b|don[’']t miss:?$"
+    r"|best of\b.{0,30}$|featured (?:stor|article|video))",
+    re.IGNORECASE,
+)
+MAX_OPENING = 90.0
 TWEET = re.compile(r"pic\.twitter\.com/|^[—–-]\s?.{1,60}\(@\w+\)\s")
 DATE_LINE = re.compile(r"^(?:published|updated|posted|last updated|发布|更新|时间)?[\s:：|on]*$", re.IGNORECASE)
 
@@ -72,3 +79,8 @@ def is_boilerplate(text: str, weight: float) -> bool:
 def ends_article(text: str, weight: float) -> bool:
     """Whether a line is one that stands after the last paragraph: the editor's credit, related reading, comments."""
     return weight <= MAX_LINE and bool(END_ZH.match(text) or END_EN.match(text))
+
+
+def opens_related(text: str, weight: float) -> bool:
+    """Whether a short line opens a box of related reading."""
+    return weight <= MAX_OPENING and RELATED.match(text) is not None
