@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +19,10 @@ import urllib3
 from minio import Minio
 from minio.deleteobjects import DeleteObject
 from minio.error import S3Error
+from sqlalchemy.exc import SQLAlchemyError
 
 from lakehouse.errors import ConfigError, UnavailableError
+from lakehouse.logs import blank_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,20 @@ def open_files(location: str, properties: Mapping[str, str]) -> TableFiles:
     if path.startswith("s3://"):
         return BucketFiles(_client(properties))
     raise ConfigError(f"table location {location} is neither a local folder nor s3://; upkeep knows these two")
+
+
+@contextmanager
+def answering(table: str) -> Iterator[None]:
+    """Turn what a silent or refusing store or database raises into UnavailableError."""
+    try:
+        yield
+    except (SQLAlchemyError, OSError, urllib3.exceptions.HTTPError, S3Error) as error:
+        lines = blank_secrets(str(error).strip()).splitlines()
+        raise UnavailableError(
+            f"upkeep of {table}: its store or the Iceberg catalog's database does not answer as it should "
+            f"({lines[0] if lines else type(error).__name__}); mend it, then run again: a run that ended in the middle "
+            "is finished by the next one"
+        ) from error
 
 
 class LocalFiles:

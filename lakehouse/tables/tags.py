@@ -7,14 +7,15 @@ commit slower.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update.snapshot import ManageSnapshots
 
 from lakehouse.clock import Clock
 from lakehouse.errors import ConfigError, ConflictError, UnknownNameError
@@ -27,6 +28,7 @@ DAY_PREFIX = "day-"
 RELEASE_PREFIX = "release-"
 DAYS_KEPT = 60
 MOST_TAGS = 100
+ATTEMPTS = 5
 _RELEASE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -58,7 +60,7 @@ def tag_day(committer: Committer, table: str, day: date, *, clock: Clock, apply:
         if wanted is None:
             return None
         if apply:
-            _set_tag(loaded, name, wanted)
+            _commit_refs(committer, table, lambda found: found.manage_snapshots().create_tag(wanted, name))
         return Tag(table, name, wanted, changed=True)
 
 
@@ -84,7 +86,7 @@ def tag_release(committer: Committer, table: str, release: str) -> Tag:
                 f"release {release} of {table}: it has {len(tags)} tags, and more slow every commit down; "
                 "run upkeep or drop a release that nobody reads"
             )
-        _set_tag(loaded, name, current)
+        _commit_refs(committer, table, lambda found: found.manage_snapshots().create_tag(current, name))
         return Tag(table, name, current, changed=True)
 
 
@@ -95,8 +97,7 @@ def drop_tag(committer: Committer, table: str, name: str) -> bool:
         present = loaded.metadata.refs.get(name)
         if present is None or present.snapshot_ref_type != "tag":
             return False
-        loaded.manage_snapshots().remove_tag(name).commit()
-        write_current(loaded)
+        _commit_refs(committer, table, lambda found: found.manage_snapshots().remove_tag(name))
         return True
 
 
@@ -134,9 +135,17 @@ def _is_newer(metadata: TableMetadata, snapshot_id: int, than: int) -> bool:
     return (first.sequence_number or 0, first.timestamp_ms) > (second.sequence_number or 0, second.timestamp_ms)
 
 
-def _set_tag(table: Table, name: str, snapshot_id: int) -> None:
-    table.manage_snapshots().create_tag(snapshot_id, name).commit()
-    write_current(table)
+def _commit_refs(committer: Committer, table: str, change: Callable[[Table], ManageSnapshots]) -> None:
+    """Commit a change of tags, again where an engine that does not know the lock committed in between."""
+    for _ in range(ATTEMPTS):
+        loaded = _load(committer, table)
+        try:
+            change(loaded).commit()
+        except CommitFailedException:
+            continue
+        write_current(loaded)
+        return
+    raise ConflictError(f"tag of {table}: another engine changed the table {ATTEMPTS} times in a row; run it again")
 
 
 def _load(committer: Committer, table: str) -> Table:

@@ -24,7 +24,7 @@ from lakehouse.tables import garbage
 from lakehouse.tables.committer import write_current
 from lakehouse.tables.expiry import KEEP_TAGS, KEEP_UNTAGGED, Expiry, commit_expiry, plan_expiry
 from lakehouse.tables.reach import FileReader, Kind, TableFile
-from lakehouse.tables.storage import StoredFile, TableFiles, open_files, plain_path
+from lakehouse.tables.storage import StoredFile, TableFiles, answering, open_files, plain_path
 from lakehouse.tables.tags import tag_day
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 ORPHAN_AGE = timedelta(days=1)
+PACKS = "raw.snapshots"
 ATTEMPTS = 5
 
 
@@ -83,7 +84,7 @@ def expire(
     Nothing is committed where nothing is to be dropped. Raises UnknownNameError for a table that does not exist,
     ConflictError where others keep changing the table's tags, DataError where its metadata is broken.
     """
-    with _open(committer, table, now).held() as work:
+    with answering(table), _open(committer, table, now).held() as work:
         return work.expire(Limits(keep_untagged, keep_tags))[0]
 
 
@@ -95,10 +96,11 @@ def collect_garbage(
     The latter must be older than `orphan_age`, so that a writer between its files and its commit keeps them; with
     None they are not looked for. Raises as `expire` does.
     """
-    work = _open(committer, table, now)
-    stored = work.list_stored(orphan_age)
-    with work.held():
-        return _removal(table, work.collect(stored, orphan_age), stored)
+    with answering(table):
+        work = _open(committer, table, now)
+        stored = work.list_stored(orphan_age)
+        with work.held():
+            return _removal(table, work.collect(stored, orphan_age), stored)
 
 
 def upkeep(
@@ -117,19 +119,32 @@ def upkeep(
     limits = limits or Limits()
     reports = []
     for table in tables:
-        began = time.perf_counter()
-        tag = None
-        if clock is not None:
-            tag = tag_day(committer, table, clock.today() - timedelta(days=1), clock=clock, apply=apply)
-        work = _open(committer, table, now)
-        stored = work.list_stored(limits.orphan_age)
-        expiry, files = _apply(work, stored, limits) if apply else _plan(work, stored, limits)
-        removal = _removal(table, files, stored)
-        seconds = round(time.perf_counter() - began, 3)
-        tagged = tag.name if tag is not None and tag.changed else None
-        reports.append(UpkeepReport(table, expiry, removal, apply, seconds, tagged))
-        log.info("upkeep", table=table, applied=apply, snapshots=len(expiry.snapshots), files=removal.files)
+        with answering(table):
+            report = _upkeep_one(committer, table, limits, apply, clock, now)
+        log.info(
+            "upkeep",
+            table=table,
+            applied=apply,
+            snapshots=len(report.expiry.snapshots),
+            files=report.removal.files,
+        )
+        reports.append(report)
     return reports
+
+
+def _upkeep_one(  # noqa: PLR0917  private, and called once
+    committer: Committer, table: str, limits: Limits, apply: bool, clock: Clock | None, now: datetime | None
+) -> UpkeepReport:
+    began = time.perf_counter()
+    tag = None
+    if clock is not None:
+        tag = tag_day(committer, table, clock.today() - timedelta(days=1), clock=clock, apply=apply)
+    work = _open(committer, table, now)
+    stored = work.list_stored(limits.orphan_age)
+    expiry, files = _apply(work, stored, limits) if apply else _plan(work, stored, limits)
+    tagged = tag.name if tag is not None and tag.changed else None
+    seconds = round(time.perf_counter() - began, 3)
+    return UpkeepReport(table, expiry, _removal(table, files, stored), apply, seconds, tagged)
 
 
 def _apply(work: _Work, stored: list[StoredFile], limits: Limits) -> tuple[Expiry, dict[str, TableFile]]:
@@ -246,8 +261,11 @@ class _Work:
         return [] if orphan_age is None else list(self.files.list(self.folder))
 
     def own(self, files: Mapping[str, TableFile]) -> dict[str, TableFile]:
-        """Those below the table's own folder: files that somebody registered from elsewhere are not ours to remove."""
-        return {path: file for path, file in files.items() if path.startswith(self.folder + "/")}
+        """Those that upkeep may remove: below the table's own folder, and no page bodies, which are evidence."""
+        ours = {path: file for path, file in files.items() if path.startswith(self.folder + "/")}
+        if self.name == PACKS:
+            return {path: file for path, file in ours.items() if file.kind is not Kind.DATA}
+        return ours
 
 
 def _open(committer: Committer, table: str, now: datetime | None) -> _Work:
