@@ -22,7 +22,7 @@ def command(wanted: str, as_json: bool) -> None:
     from lakehouse.materialize.lineage import find_fetches, lead_home
 
     with opened_lake() as lake:
-        homes = [lead_home(lake, fetch) for fetch in find_fetches(lake, wanted)]
+        homes = lead_home(lake, find_fetches(lake, wanted))
     if as_json:
         print_json({"wanted": wanted, "fetches": homes})
     else:

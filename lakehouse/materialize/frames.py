@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -65,8 +65,10 @@ class FittedDay:
 def fit_day(day: CleanDay, spec: SchemaSpec) -> FittedDay:
     """Rows that do not fit the schema become rejects `value_misfit`; the books follow.
 
-    A fetch that loses all of its rows counts as rejected.
+    A fetch that loses all of its rows counts as rejected. A field that a template does not read is null.
     """
+    unread = {field.name: None for field in spec.fields if not field.required}
+    day = replace(day, rows=tuple({**unread, **row} for row in day.rows))
     misfits = _misfits(day.rows, spec)
     if not misfits:
         return FittedDay(day, to_arrow(day.rows, spec))

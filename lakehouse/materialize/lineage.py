@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -44,22 +44,51 @@ def find_fetches(lake: Lake, wanted: str) -> list[Row]:
     return sorted(found, key=lambda row: str(row["fetch_id"]))
 
 
-def lead_home(lake: Lake, fetch: Row) -> Row:
-    """Everything about one fetch, ready for JSON: outcome, records, rejects, task, template, snapshot, evidence.
+def lead_home(lake: Lake, fetches: Sequence[Row]) -> list[Row]:
+    """Everything about each fetch, ready for JSON: outcome, records, rejects, task, template, snapshot, evidence.
 
     `snapshot.verified` says whether the stored body still has the hash that was recorded; `evidence` comes from
     parsing it again. `problems` lists what does not lead home, each a sentence.
     """
+    here = having("fetch_id", *{fetch["fetch_id"] for fetch in fetches})
+    around = _Around(
+        records=_by("fetch_id", _records(lake, here)),
+        rejects=_by("fetch_id", find_rows(lake, "clean.rejects", here)),
+        outcomes=_by("fetch_id", find_rows(lake, "clean.outcomes", here)),
+        tasks=_by("task_id", find_rows(lake, "raw.tasks", having("task_id", *{row["task_id"] for row in fetches}))),
+        entries=_by("url_fp", find_rows(lake, "raw.entries", having("url_fp", *{row["url_fp"] for row in fetches}))),
+    )
+    return [_home(lake, fetch, around) for fetch in fetches]
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """Rows around some fetches, by the id that leads to them."""
+
+    records: dict[str, list[Row]]
+    rejects: dict[str, list[Row]]
+    outcomes: dict[str, list[Row]]
+    tasks: dict[str, list[Row]]
+    entries: dict[str, list[Row]]
+
+
+def _by(name: str, rows: Sequence[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row[name], []).append(row)
+    return found
+
+
+def _home(lake: Lake, fetch: Row, around: _Around) -> Row:
     problems: list[str] = []
-    here = having("fetch_id", fetch["fetch_id"])
-    records = _records(lake, here)
-    rejects = find_rows(lake, "clean.rejects", here)
-    tasks = find_rows(lake, "raw.tasks", having("task_id", fetch["task_id"]))
+    fetch_id = fetch["fetch_id"]
+    records, rejects = around.records.get(fetch_id, []), around.rejects.get(fetch_id, [])
+    tasks = around.tasks.get(fetch["task_id"], [])
     if not tasks:
         problems.append(f"task {fetch['task_id']} is not in raw.tasks")
     home: Row = {
         "fetch": fetch,
-        "outcome": next(iter(find_rows(lake, "clean.outcomes", here)), None),
+        "outcome": next(iter(around.outcomes.get(fetch_id, [])), None),
         "records": records,
         "rejects": rejects,
         "task": tasks[0] if tasks else None,
@@ -67,7 +96,8 @@ def lead_home(lake: Lake, fetch: Row) -> Row:
         "template": _template(lake, records + rejects, problems),
         "snapshot": _snapshot(lake, fetch, problems),
     }
-    home["evidence"] = _evidence(lake, fetch, home, problems)
+    entries = [row for row in around.entries.get(fetch["url_fp"], []) if row["source"] == fetch["source"]]
+    home["evidence"] = _evidence(lake, fetch, home, entries, problems)
     return {**home, "problems": problems}
 
 
@@ -118,14 +148,14 @@ def _snapshot(lake: Lake, fetch: Row, problems: list[str]) -> Row | None:
     return found
 
 
-def _evidence(lake: Lake, fetch: Row, home: Row, problems: list[str]) -> Row | None:
+def _evidence(lake: Lake, fetch: Row, home: Row, entries: Sequence[Row], problems: list[str]) -> Row | None:
     """What parsing the page again finds for each field, and where on the page."""
     source = lake.catalog.sources.get(fetch["source"])
     if source is None or not is_parsed(fetch) or not (home["snapshot"] or {}).get("verified"):
         return None
     ref = home["template"] if home["template"] in lake.catalog.templates else source.template
     template = lake.catalog.template(ref) if ref and split_ref(ref)[0] != "generic" else None
-    words = entry_words(find_rows(lake, "raw.entries", having("url_fp", fetch["url_fp"])))
+    words = entry_words([row for row in entries if row["dt"] == fetch["dt"]])
     page = load_page(lake.store, fetch, words.get(fetch["url_fp"], {}))
     parsed = parse_chunk([page], parse_job(source, template, lake.clock.zone))[0]
     for record in home["records"]:

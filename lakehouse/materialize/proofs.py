@@ -100,16 +100,13 @@ def prove_way_home(lake: Lake, _: Sequence[Engine]) -> Measured:
         {name for table in [*record_tables(lake), "clean.rejects"] for name in _column(lake, table, "fetch_id")}
     )
     chosen = _sample(ids)
-    faults, verified = [], 0
-    for chunk in [chosen[start : start + 20] for start in range(0, len(chosen), 20)]:
-        fetches = {row["fetch_id"]: row for row in find_rows(lake, "raw.fetches", having("fetch_id", *chunk))}
-        for fetch_id in chunk:
-            if fetch_id not in fetches:
-                faults.append(f"fetch {fetch_id} is not in raw.fetches")
-                continue
-            home = lead_home(lake, fetches[fetch_id])
-            verified += bool((home["snapshot"] or {}).get("verified"))
-            faults += [f"fetch {fetch_id}: {problem}" for problem in home["problems"]]
+    fetches = find_rows(lake, "raw.fetches", having("fetch_id", *chosen)) if chosen else []
+    known = {row["fetch_id"] for row in fetches}
+    faults = [f"fetch {fetch_id} is not in raw.fetches" for fetch_id in chosen if fetch_id not in known]
+    verified = 0
+    for home in lead_home(lake, fetches) if fetches else []:
+        verified += bool((home["snapshot"] or {}).get("verified"))
+        faults += [f"fetch {home['fetch']['fetch_id']}: {problem}" for problem in home["problems"]]
     values = {"rows": len(ids), "sample": len(chosen), "bodies_verified": verified}
     return Measured(not faults and verified == len(chosen) if ids else None, values, faults)
 
