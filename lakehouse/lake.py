@@ -11,8 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from lakehouse.clock import Clock
 from lakehouse.errors import SettingError, UnavailableError
 from lakehouse.logs import blank_secrets
@@ -51,7 +49,13 @@ class Lake:
     settings: Settings
     clock: Clock
     run_id: str
-    worker_id: str
+
+    @cached_property
+    def worker_id(self) -> str:
+        """This process among collectors."""
+        from lakehouse.ledger.workers import new_worker_id
+
+        return new_worker_id()
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -65,6 +69,7 @@ class Lake:
     def iceberg(self) -> IcebergCatalog:
         """The Iceberg SQL catalog with its file access."""
         from pyiceberg.catalog.sql import SqlCatalog
+        from sqlalchemy.exc import SQLAlchemyError
 
         properties = iceberg_properties(self.settings)
         try:
@@ -139,13 +144,12 @@ class Lake:
 
 def open_lake(settings: Settings, run_id: str | None = None) -> Lake:
     """A lake for the settings; nothing is opened yet but, in the local profile, its home folder."""
-    from lakehouse.ledger.workers import new_worker_id
     from lakehouse.model.ids import new_task_id
 
     clock = settings.clock
     if settings.profile is Profile.LOCAL:
         _make_home(settings.home)
-    return Lake(settings, clock, run_id or new_task_id(clock.now_utc()), new_worker_id())
+    return Lake(settings, clock, run_id or new_task_id(clock.now_utc()))
 
 
 def ledger_url(settings: Settings) -> str:
