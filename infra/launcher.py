@@ -87,15 +87,15 @@ class Servers:
         return self.state.secrets["minio_root" if user == minio.ROOT else f"s3_{user}"]
 
 
-def start(home: Path, *, trino: bool = True, say: Say = lambda _: None) -> Servers:
+def start(home: Path, *, trino: bool = True, durable: bool = True, say: Say = lambda _: None) -> Servers:
     """Start what does not run yet and wait until it is ready; raises UnavailableError with the log of a dead server.
 
     Trino takes longest and needs the others only later, so all start at once. If one fails, those that this call
-    started are stopped again.
+    started are stopped again. Tests start without `durable`, see `State`.
     """
     names = NAMES if trino else NAMES[:2]
     with _alone(home):
-        state = _with_usable_ports(home, replace(load_or_make_state(home), engine="processes"), say)
+        state = _with_usable_ports(home, replace(load_or_make_state(home), engine="processes", durable=durable), say)
         started: list[str] = []
         try:
             for name in names:
@@ -172,7 +172,7 @@ def _start_one(home: Path, name: str, state: State) -> None:
     process = server_process(home, name)
     match name:
         case "postgres":
-            postgres.start(process, state.ports[name], state.secrets)
+            postgres.start(process, state.ports[name], state.secrets, durable=state.durable)
         case "minio":
             minio.start(process, state.ports[name], state.secrets)
         case _:

@@ -28,12 +28,16 @@ SECRET_NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Ports, secrets, and how the servers run: `processes` or `docker`; `prepared` once users and buckets exist."""
+    """Ports, secrets, and how the servers run: `processes` or `docker`; `prepared` once users and buckets exist.
+
+    Without `durable` PostgreSQL leaves flushing to the system: quicker, and safe against everything but a power cut.
+    """
 
     ports: Mapping[str, int]
     secrets: Mapping[str, str] = field(repr=False)
     engine: str = "processes"
     prepared: bool = False
+    durable: bool = True
 
 
 def servers_folder(home: Path) -> Path:
@@ -68,7 +72,7 @@ def load_state(home: Path) -> State | None:
     if not path.exists():
         return None
     saved = json.loads(path.read_text())
-    return State(saved["ports"], saved["secrets"], saved["engine"], saved["prepared"])
+    return State(**saved)
 
 
 def load_or_make_state(home: Path) -> State:
@@ -91,6 +95,7 @@ def save_state(home: Path, state: State) -> None:
         "secrets": dict(state.secrets),
         "engine": state.engine,
         "prepared": state.prepared,
+        "durable": state.durable,
     }
     write_private(servers_folder(home) / "state.json", json.dumps(value, indent=2) + "\n")
 

@@ -40,7 +40,7 @@ def servers() -> Iterator[Servers]:
     """PostgreSQL, MinIO and Trino on free ports in a folder of their own; stopped at the end."""
     given = os.environ.get("LAKEHOUSE_TEST_HOME")
     home = Path(given) if given else Path(tempfile.mkdtemp(prefix="lakehouse-servers-"))
-    running = launcher.start(home)
+    running = launcher.start(home, durable=False)
     started.append(running)
     try:
         yield running

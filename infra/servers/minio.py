@@ -35,16 +35,20 @@ def start(process: ServerProcess, port: int, secrets: Mapping[str, str]) -> None
     data, certs = process.folder / "data", process.folder / "certs"
     data.mkdir(parents=True, exist_ok=True)
     certs.mkdir(exist_ok=True)
-    env = {
+    env = {**variables(secrets), "HOME": str(process.folder)}
+    command = [str(binary), "server", "--address", f"127.0.0.1:{port}", "--certs-dir", str(certs), str(data)]
+    process.start(Launch(command, env, process.folder))
+
+
+def variables(secrets: Mapping[str, str]) -> dict[str, str]:
+    """The server's own environment variables."""
+    return {
         "MINIO_ROOT_USER": ROOT,
         "MINIO_ROOT_PASSWORD": secrets["minio_root"],
         "MINIO_REGION": REGION,
         "MINIO_BROWSER": "off",
         "MINIO_UPDATE": "off",
-        "HOME": str(process.folder),
     }
-    command = [str(binary), "server", "--address", f"127.0.0.1:{port}", "--certs-dir", str(certs), str(data)]
-    process.start(Launch(command, env, process.folder))
 
 
 def is_ready(port: int) -> Callable[[], bool]:

@@ -25,10 +25,11 @@ ADMIN = "lakehouse_admin"
 OWNERS = ("lakehouse", "iceberg", "dagster")
 TRINO_ROLES = ("trino_reader", "trino_upkeep")
 STOP_SIGNAL = signal.SIGINT
+INITDB_OPTIONS = ("--encoding", "UTF8", "--locale", "C")
 SETTINGS = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": "200", "timezone": "UTC"}
 
 
-def start(process: ServerProcess, port: int, secrets: Mapping[str, str]) -> None:
+def start(process: ServerProcess, port: int, secrets: Mapping[str, str], *, durable: bool = True) -> None:
     """Make the cluster if there is none, and start the server on 127.0.0.1:`port`."""
     programs = postgres_bin()
     if programs is None:
@@ -36,7 +37,8 @@ def start(process: ServerProcess, port: int, secrets: Mapping[str, str]) -> None
     with _opened(process.folder / "data", server_user()) as data:
         if not (data.folder / "PG_VERSION").exists():
             _make_cluster(programs, data, secrets["postgres_admin"])
-        options = [word for key, value in SETTINGS.items() for word in ("-c", f"{key}={value}")]
+        settings = SETTINGS if durable else {**SETTINGS, "fsync": "off"}
+        options = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
         command = [str(programs / "postgres"), "-D", data.name, "-p", str(port), *options]
         process.start(Launch(command, {}, Path("/"), data.user, [data.descriptor]))
 
@@ -91,7 +93,7 @@ def _make_cluster(programs: Path, data: DataFolder, password: str) -> None:
     os.close(write)
     if data.user is not None:
         os.fchown(read, *data.user)
-    options = ["--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-instructions"]
+    options = [*INITDB_OPTIONS, "--auth", "scram-sha-256", "--no-instructions"]
     try:
         done = subprocess.run(
             [str(programs / "initdb"), "-D", data.name, "-U", ADMIN, "--pwfile", f"/proc/self/fd/{read}", *options],

@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +21,22 @@ from lakehouse.cli import main as lakehouse
 from lakehouse.errors import UnavailableError
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home for the pair below; a test that breaks something in it puts it right again."""
+    made = tmp_path_factory.mktemp("pair")
+    yield made
+    launcher.stop(made)
+
+
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[Servers]:
-    """PostgreSQL and MinIO in a fresh home."""
-    running = launcher.start(tmp_path, trino=False)
-    yield running
-    running.stop()
+def pair(home: Path) -> Servers:
+    """PostgreSQL and MinIO, running whatever the test before did to them."""
+    return start(home)
+
+
+def start(home: Path, say: Callable[[str], None] = print) -> Servers:
+    return launcher.start(home, trino=False, durable=False, say=say)
 
 
 def states(home: Path) -> dict[str, str]:
@@ -36,7 +46,7 @@ def states(home: Path) -> dict[str, str]:
 def test_a_second_start_changes_nothing(pair: Servers) -> None:
     pids = {name: pair.process(name).pid() for name in launcher.NAMES}
     env = (pair.home / "server.env").read_text()
-    again = launcher.start(pair.home, trino=False)
+    again = start(pair.home)
     assert {name: again.process(name).pid() for name in launcher.NAMES} == pids
     assert again.state == pair.state
     assert (pair.home / "server.env").read_text() == env
@@ -55,7 +65,7 @@ def test_stop_and_start_keep_data_ports_and_secrets(pair: Servers) -> None:
     assert launcher.stop(pair.home) == ["minio", "postgres"]
     assert states(pair.home) == dict.fromkeys(launcher.NAMES, "stopped")
     assert launcher.stop(pair.home) == []
-    assert launcher.start(pair.home, trino=False).state == pair.state
+    assert start(pair.home).state == pair.state
     with psycopg.connect(pair.admin_database_url("lakehouse")) as db:
         assert db.execute("SELECT seven FROM kept").fetchone() == (7,)
 
@@ -69,7 +79,7 @@ def test_a_killed_server_shows_its_log_and_comes_back(pair: Servers, name: str) 
     assert f"{launcher.TITLES[name]:<11} died" in shown.output
     assert pair.process(name).log_tail().splitlines()[-1] in shown.output
     said: list[str] = []
-    launcher.start(pair.home, trino=False, say=said.append)
+    start(pair.home, said.append)
     assert any("had died" in line for line in said)
     assert states(pair.home) == {"postgres": "running", "minio": "running", "trino": "stopped"}
 
@@ -81,7 +91,7 @@ def test_a_port_that_somebody_took_is_left_to_them(pair: Servers) -> None:
         squatter.bind(("127.0.0.1", port))
         squatter.listen()
         said: list[str] = []
-        moved = launcher.start(pair.home, trino=False, say=said.append)
+        moved = start(pair.home, said.append)
     assert moved.state.ports["minio"] != port
     assert moved.state.ports["postgres"] == pair.state.ports["postgres"]
     assert f"port {port} of MinIO is taken" in said[0]
@@ -92,17 +102,23 @@ def test_a_port_that_somebody_took_is_left_to_them(pair: Servers) -> None:
 
 def test_a_server_that_cannot_start_says_why_and_takes_the_others_with_it(pair: Servers) -> None:
     pair.stop()
-    (pair.home / "servers/postgres/data/postgresql.conf").write_text("no_such_setting = 1\n")
+    settings = pair.home / "servers/postgres/data/postgresql.conf"
+    good = settings.read_text()
+    settings.write_text("no_such_setting = 1\n")
     with pytest.raises(UnavailableError, match="no_such_setting"):
-        launcher.start(pair.home, trino=False)
+        start(pair.home)
+    settings.write_text(good)
     assert set(states(pair.home).values()) == {"stopped"}
 
 
 def test_lost_secrets_are_named_instead_of_waited_for(pair: Servers) -> None:
     pair.stop()
-    (pair.home / "servers/state.json").unlink()
+    state = pair.home / "servers/state.json"
+    good = state.read_text()
+    state.unlink()
     with pytest.raises(UnavailableError, match=r"state\.json"):
-        launcher.start(pair.home, trino=False)
+        start(pair.home)
+    state.write_text(good)
     assert set(states(pair.home).values()) == {"stopped"}
 
 
@@ -114,10 +130,11 @@ def test_a_pid_that_now_belongs_to_somebody_else_is_never_ended(pair: Servers) -
         assert launcher.stop(pair.home) == []
         assert process_identity(bystander.pid) is not None
         bystander.kill()
+    assert states(pair.home)["minio"] == "stopped"
 
 
 def test_two_starts_at_once_start_one_set(tmp_path: Path) -> None:
-    code = "import sys, pathlib; from infra import launcher; launcher.start(pathlib.Path(sys.argv[1]), trino=False)"
+    code = "import sys, pathlib, infra.launcher as l; l.start(pathlib.Path(sys.argv[1]), trino=False, durable=False)"
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     both = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], env=env) for _ in range(2)]
     try:

@@ -1,0 +1,67 @@
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from infra.state import (
+    PORT_NAMES,
+    SECRET_NAMES,
+    free_port,
+    load_or_make_state,
+    load_state,
+    port_is_free,
+    servers_folder,
+    write_private,
+)
+
+
+def test_a_state_is_made_once_and_kept(tmp_path: Path) -> None:
+    assert load_state(tmp_path) is None
+    made = load_or_make_state(tmp_path)
+    assert load_or_make_state(tmp_path) == made == load_state(tmp_path)
+
+
+def test_every_installation_has_its_own_secrets(tmp_path: Path) -> None:
+    first, second = (load_or_make_state(tmp_path / name) for name in ("a", "b"))
+    words = [*first.secrets.values(), *second.secrets.values()]
+    assert set(first.secrets) == set(SECRET_NAMES)
+    assert len({*words}) == len(words)
+    assert all(len(word) >= 24 for word in words)
+
+
+def test_ports_differ(tmp_path: Path) -> None:
+    ports = load_or_make_state(tmp_path).ports
+    assert set(ports) == set(PORT_NAMES)
+    assert len({*ports.values()}) == len(PORT_NAMES)
+
+
+def test_only_the_owner_reads_a_private_file_even_one_that_others_could_read_before(tmp_path: Path) -> None:
+    path = tmp_path / "server.env"
+    path.write_text("old")
+    path.chmod(0o644)
+    write_private(path, "new")
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_secrets_do_not_show_in_a_printed_state(tmp_path: Path) -> None:
+    state = load_or_make_state(tmp_path)
+    assert not [name for name, word in state.secrets.items() if word in repr(state)]
+
+
+def test_a_port_is_free_until_somebody_listens() -> None:
+    port = free_port()
+    assert port_is_free(port)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        assert not port_is_free(port)
+
+
+def test_a_home_given_relative_means_one_folder_from_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert servers_folder(Path("home")) == tmp_path.resolve() / "home" / "servers"
