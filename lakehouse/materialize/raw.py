@@ -134,12 +134,17 @@ def _state(lake: Lake, day: SourceDay, notes: RunNotes) -> PartitionState:
         return PartitionState.FAILED
     if not Queue(lake.ledger).due_tasks_ended(day.source, day.dt) or BatchIndex(lake.ledger).uploaded(*_key(day)):
         return PartitionState.OPEN
-    columns = ["task_id", "name", "kind", "url_fp", "state"]
+    columns = ["task_id", "name", "kind", "url_fp", "state", "reason"]
     tasks = lake.committer.scan("raw.tasks", [raw_partition(lake, day, "tasks")], columns).to_pylist()
     newest = {(task["name"], task["url_fp"]): task for task in sorted(tasks, key=lambda task: task["task_id"])}
-    broken = [task for task in newest.values() if task["kind"] == FetchKind.LIST and task["state"] == TaskState.FAILED]
+    lists = [task for task in newest.values() if task["kind"] == FetchKind.LIST]
+    broken = [task for task in lists if task["state"] == TaskState.FAILED]
     if broken:
-        notes.messages[day] = f"{day.key}: {len(broken)} list pages could not be read, so entries may be missing"
+        reasons = ", ".join(sorted({task["reason"] or "unknown" for task in broken}))
+        told = f"{day.key}: {len(broken)} of {len(lists)} list pages could not be read ({reasons})"
+        notes.messages[day] = f"{told}, so entries may be missing"
+        if len(broken) == len(lists):
+            notes.errors[day] = f"{told}; what was tried is in raw.fetches, run again once the site answers"
         return PartitionState.FAILED
     if any(task["kind"] != FetchKind.LIST for task in tasks) or _rows(lake, day, "entries"):
         return PartitionState.COMPLETE
