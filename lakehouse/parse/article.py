@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 
 import lxml.html
 
 from lakehouse.model.record import Evidence, TimeConfidence
-from lakehouse.parse.blocks import Outline, read_outline
-from lakehouse.parse.body import find_body
+from lakehouse.parse.blocks import Outline, read_outline, weight_of
+from lakehouse.parse.body import Body, find_body
 from lakehouse.parse.byline import find_author, find_origin
 from lakehouse.parse.dom import node_path
-from lakehouse.parse.heading import find_title
+from lakehouse.parse.heading import Title, find_title
 from lakehouse.parse.published import find_published
-from lakehouse.parse.structured import read_structured
+from lakehouse.parse.structured import Structured, read_structured
 from lakehouse.parse.times import TimeReader
 
 MAX_RAW = 2000
+WEAK = 600.0
+FAR_MORE = 2.0
+DENSEST = "densest element"
+TAGS = re.compile(r"<(?:/?(?:p|div|br|li|h[1-6])\b[^<>]*)>|<[^<>]{1,200}>|\r")
 AROUND = 10
 
 
@@ -29,6 +35,10 @@ def extract_article(
     title = find_title(root, outline, structured, url)
     place = title.block.index if title is not None and title.block is not None else None
     body = find_body(outline, place)
+    if body.weight < WEAK:
+        outline, title, body = _second_opinion(root, structured, url, outline, title, body)
+        place = title.block.index if title is not None and title.block is not None else None
+    text, rule = _whole_text(body, structured)
     span = (body.first, body.last)
     published = find_published(root, outline, structured, reader, url, place, span)
     near = _near(outline, place, span)
@@ -39,7 +49,7 @@ def extract_article(
         "time_confidence": published.time.confidence if published else TimeConfidence.UNKNOWN,
         "author": author.text if author else None,
         "origin": origin.text if origin else None,
-        "body": body.text or None,
+        "body": text or None,
     }
     evidence: dict[str, Evidence] = {}
     if title:
@@ -50,9 +60,36 @@ def extract_article(
         evidence["author"] = Evidence(author.rule, author.node, author.raw[:MAX_RAW])
     if origin:
         evidence["origin"] = Evidence(origin.rule, origin.node, origin.raw[:MAX_RAW])
-    if body.container is not None:
-        evidence["body"] = Evidence("densest element", node_path(body.container.node), body.text[:MAX_RAW])
+    if text:
+        node = node_path(body.container.node) if body.container is not None and rule == DENSEST else None
+        evidence["body"] = Evidence(rule, node, text[:MAX_RAW])
     return values, evidence
+
+
+def _second_opinion(
+    root: lxml.html.HtmlElement, structured: Structured, url: str, outline: Outline, title: Title | None, body: Body
+) -> tuple[Outline, Title | None, Body]:
+    """The page read with its hidden elements, where these hold most of the text: scripts would have shown them."""
+    whole = read_outline(root, hidden=True)
+    if len(whole.blocks) == len(outline.blocks):
+        return outline, title, body
+    found = find_title(root, whole, structured, url)
+    place = found.block.index if found is not None and found.block is not None else None
+    other = find_body(whole, place)
+    if other.weight >= FAR_MORE * max(body.weight, 1.0) and other.weight >= WEAK / 2:
+        return whole, found or title, other
+    return outline, title, body
+
+
+def _whole_text(body: Body, structured: Structured) -> tuple[str, str]:
+    """The text of the body, or that of the JSON-LD where the page shows far less than it states."""
+    stated = structured.article.get("articleBody")
+    if isinstance(stated, str) and body.weight < WEAK:
+        lines = [" ".join(line.split()) for line in TAGS.sub("\n", unescape(stated)).split("\n")]
+        text = "\n".join(line for line in lines if line)
+        if weight_of(text) >= FAR_MORE * max(body.weight, 1.0):
+            return text, "jsonld: articleBody"
+    return body.text, DENSEST
 
 
 def _near(outline: Outline, title: int | None, body: tuple[int, int]) -> list[Any]:

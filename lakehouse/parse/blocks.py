@@ -251,8 +251,10 @@ class _Frame:
     owner: _Frame | None = None
 
 
-def read_outline(root: lxml.html.HtmlElement, skip: Container[lxml.html.HtmlElement] = ()) -> Outline:
-    """Blocks and spans of a page; hidden elements, scripts, form controls and elements of `skip` give no text."""
+def read_outline(
+    root: lxml.html.HtmlElement, skip: Container[lxml.html.HtmlElement] = (), *, hidden: bool = False
+) -> Outline:
+    """Blocks and spans of a page; scripts, form controls and elements of `skip` give no text, hidden ones if asked."""
     walk = _Walk()
     frame = _Frame(root, "html", iter(root), 0)
     walk.add(root.text, linked=False, strong=False)
@@ -264,7 +266,7 @@ def read_outline(root: lxml.html.HtmlElement, skip: Container[lxml.html.HtmlElem
             _leave(walk, stack)
             continue
         tag = child.tag
-        if not isinstance(tag, str) or tag in DROPPED_TAGS or is_hidden(child) or child in skip:
+        if not isinstance(tag, str) or tag in DROPPED_TAGS or (not hidden and is_hidden(child)) or child in skip:
             walk.add(child.tail, linked=frame.linked, strong=frame.strong)
         elif tag in BREAKS:
             walk.close(frame.owner or frame)
@@ -311,7 +313,9 @@ def mark_cues(outline: Outline) -> None:
             continue
         share = (weights[span.last] - weights[span.first]) / max(weights[-1], 1.0)
         weight = weights[span.last] - weights[span.first]
-        cues = {cue for cue in span.cues if share <= LIMITS.get(cue, MOST) and not (cue == "caption" and weight > CAPTION)}
+        cues = {
+            cue for cue in span.cues if share <= LIMITS.get(cue, MOST) and not (cue == "caption" and weight > CAPTION)
+        }
         span.cues = frozenset(cues)
         if cues:
             for index in range(span.first, span.last):

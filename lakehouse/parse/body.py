@@ -10,18 +10,25 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 from lakehouse.parse.blocks import HEADINGS, Block, Outline, Span
-from lakehouse.parse.boilerplate import ends_article, is_boilerplate, opens_related
+from lakehouse.parse.boilerplate import ends_article, is_boilerplate, is_head_line, opens_related
 
 BAD_CUES = frozenset({"comments", "related", "nav", "aside", "footer", "share", "promo", "popup", "tags"})
 MARK = re.compile("[.!?。！？；;:：,，、…]")
 STOP = re.compile("[.!?。！？…；;:：][\"'”’」』)）\\]]*$")
+STOP_OR_LONG = re.compile('[.!?。！？…"”’」]$|.{60}')
+MAX_HEAD = 25
 LABEL_COST = 6.0
 SHORT = 60.0
 MOSTLY_LINKS = 0.5
 FLOOR = -60.0
 NEARLY_ALL = 0.96
+
+
+Kind = tuple[str, str, str]
+MAY_END = frozenset({"p", "li", "div", "td", "blockquote"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,11 @@ class Body:
     def text(self) -> str:
         """Paragraphs, one a line."""
         return "\n".join(block.text for block in self.blocks)
+
+    @property
+    def weight(self) -> float:
+        """Length of the text, a CJK character counted as 2.5 letters."""
+        return sum(block.weight for block in self.blocks)
 
 
 EMPTY = Body((), None, 0, 0)
@@ -65,8 +77,20 @@ def find_body(outline: Outline, title: int | None = None) -> Body:
     inside = blocks[container.first : container.last]
     inside = _from_title(inside, title)
     inside = _continued(inside, inner, outline.spans)
-    kept = [block for block in inside if _belongs(block, inner)]
-    return Body(tuple(_without_edges(kept)), container, container.first, container.last)
+    kept = _without_edges([block for block in inside if _belongs(block, inner)])
+    lead = _lead(blocks, title, container.first)
+    return Body((*lead, *kept), container, container.first, container.last)
+
+
+def _lead(blocks: list[Block], title: int | None, first: int) -> list[Block]:
+    """The sentence under the title, where it stands outside of the container."""
+    if title is None or not title < first <= title + MAX_HEAD:
+        return []
+    for block in blocks[title + 1 : min(title + 4, first)]:
+        reads = block.weight >= SHORT and block.link_share < 0.2 and STOP_OR_LONG.search(block.text) is not None
+        if reads and not block.cues and not is_boilerplate(block.text, block.weight):
+            return [block]
+    return []
 
 
 def _from_title(inside: list[Block], title: int | None) -> list[Block]:
@@ -124,15 +148,15 @@ def _end_of_box(block: Block, spans: list[Span], most: float, inside: list[Block
     return end
 
 
-def _kind(block: Block) -> tuple[str, str, str]:
+def _kind(block: Block) -> Kind:
     """What tells the paragraphs of one text from those of another: their tag, and tag and class of their parent."""
     parent = block.node.getparent()
     around = (str(parent.tag), parent.get("class") or "") if parent is not None else ("", "")
     return (block.tag, *around)
 
 
-def _main_kind(inside: list[Block]) -> tuple[str, str, str] | None:
-    weights: dict[tuple[str, str, str], float] = {}
+def _main_kind(inside: list[Block]) -> Kind | None:
+    weights: dict[Kind, float] = {}
     for block in inside:
         if is_prose(block):
             kind = _kind(block)
@@ -146,18 +170,51 @@ def _prose_weight(blocks: list[Block]) -> float:
 
 def _without_edges(kept: list[Block]) -> list[Block]:
     """The blocks from the first to the last that reads as text; labels, dates and names before and after go."""
-    first = next((n for n, block in enumerate(kept) if is_prose(block) and "byline" not in block.cues), None)
+    main = _main_kind(kept)
+    first = next((n for n, block in enumerate(kept) if _may_begin(block)), None)
     if first is None:
         return kept
-    last = max(n for n, block in enumerate(kept) if _may_end(block))
-    return kept[first : max(last, first) + 1]
+    while first > 0 and _kind(kept[first - 1]) == main and not is_head_line(kept[first - 1].text):
+        first -= 1
+    kept = _without_foreign_tail(kept[first:])
+    last = max(n for n, block in enumerate(kept) if n == 0 or _may_end(block, main))
+    return kept[: last + 1]
 
 
-def _may_end(block: Block) -> bool:
-    """Whether a block can be the last of an article: prose, or a short sentence in a paragraph of its own."""
+def _may_begin(block: Block) -> bool:
+    return is_prose(block) and "byline" not in block.cues and not is_head_line(block.text)
+
+
+def _without_foreign_tail(kept: list[Block]) -> list[Block]:
+    """Without what follows the last paragraph of the main kind in elements of another kind: who the author is, offers.
+
+    Only where most of the text is of one kind, and what goes is little.
+    """
+    main = _main_kind(kept)
+    total = _prose_weight(kept)
+    ours = [n for n, block in enumerate(kept) if is_prose(block) and _kind(block) == main]
+    if not ours or sum(kept[n].weight for n in ours) < 0.6 * total:
+        return kept
+    home = {kept[n].node.getparent() for n in ours}
+    end = ours[-1] + 1
+    while end < len(kept) and (_kind(kept[end]) == main or _at_home(kept[end], home)):
+        end += 1
+    return kept[:end] if _prose_weight(kept[end:]) <= 0.2 * total else kept
+
+
+def _at_home(block: Block, home: set[Any]) -> bool:
+    """Whether a block stands in an element that holds main paragraphs: beside them, or in a list or quote there."""
+    node = block.node
+    return any(parent in home for parent, _ in zip(node.iterancestors(), range(3), strict=False)) and block.tag != "div"
+
+
+def _may_end(block: Block, main: Kind | None) -> bool:
+    """Whether a block can be the last of an article: prose, a paragraph like the others, or a short sentence."""
     if is_prose(block):
         return True
-    return block.tag in {"p", "li", "div", "td", "blockquote"} and STOP.search(block.text) is not None
+    if block.tag in HEADINGS:
+        return False
+    return _kind(block) == main or (block.tag in MAY_END and STOP.search(block.text) is not None)
 
 
 def blocks_cues(outline: Outline, container: Span) -> frozenset[str]:

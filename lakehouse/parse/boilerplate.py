@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 MAX_LINE = 320.0
+MAX_CREDITS = 120.0
 
 CREDIT_ZH = (
     r"(?:本文)?(?:责任编辑|责编|责任编审|执行编辑|值班编辑|编辑|编审|审核|审校|校对|校审|校稿|监制|终审|复审|初审|值班主编|值班编委|主编|排版|制作|美编|图编|视觉|统筹"
@@ -18,7 +19,7 @@ CREDIT_ZH = (
 BRACKET = r"[【\[（(〔「]?\s*"
 START_ZH = re.compile(
     rf"^{BRACKET}(?:{CREDIT_ZH}\s*[:：丨|｜/／]|原标题\s*[:：]|原文标题\s*[:：]|(?:本报|本网|本刊)(?:综合|编辑)\s*[:：]"
-    r"|(?:免责|版权|特别|郑重|风险|平台)?(?:声明|提示)\s*[:：]|版权(?:所有|归)|未经(?:授权|许可|允许)|转载(?:请|须|自)|本文(?:系|为|首发|转载|不代表|仅代表|版权)"
+    r"|(?:免责|版权|特别|郑重|平台)?声明\s*[:：]|版权(?:所有|归)|未经(?:授权|许可|允许)|转载(?:请|须|自)|本文(?:系|为|首发|转载|不代表|仅代表|版权)"
     r"|(?:以上|本)内容(?:仅|不)|(?:相关|推荐|延伸|更多|热门|精彩|往期)(?:阅读|新闻|报道|推荐|文章|资讯|内容|链接|回顾|评论|视频|专题|话题)"
     r"|(?:点击|扫描|长按|识别|关注|欢迎关注|搜索关注)[^。]{0,24}(?:二维码|公众号|客户端|微信|专题|观看|查看|下载|阅读原文|订阅)"
     r"|(?:点击进入|进入)专题|(?:安装|下载|打开)[^。]{0,16}(?:客户端|APP|App|app)|阅读原文|展开(?:全文|阅读)|举报|返回(?:首页|搜狐|列表|顶部)"
@@ -63,6 +64,17 @@ RELATED = re.compile(
     re.IGNORECASE,
 )
 MAX_OPENING = 90.0
+CREDITS_ZH = re.compile(r"(?:供稿|摄影|摄像|文字|图片|编辑|责编|审核|校对|通讯员)\s*[/／丨|]\s*[\u4e00-\u9fff]{2,4}")
+HEAD_ZH = re.compile(
+    rf"^{BRACKET}(?:{CREDIT_ZH}|时间|日期|发布于|更新于|更新时间|浏览|点击|阅读|人气|字号|字体|记者|文)\s*[:：/／|丨]|^[\d\s年月日时分秒:：./\-]+$"
+    r"|(?:浏览|点击|阅读|来源|作者)(?:次数|数|量)?\s*[:：]"
+)
+HEAD_EN = re.compile(
+    r"^(?:by\b|written by|posted|published|updated|last updated|first published|date:|author:|source:|\d+ min(?:ute)?s?(?: read)?|[a-z]+day,\s)"
+    r"|^(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d{1,2},? (?:19|20)\d\d\b.{0,30}$",
+    re.IGNORECASE,
+)
+MAX_HEAD_LINE = 90
 TWEET = re.compile(r"pic\.twitter\.com/|^[—–-]\s?.{1,60}\(@\w+\)\s")
 DATE_LINE = re.compile(r"^(?:published|updated|posted|last updated|发布|更新|时间)?[\s:：|on]*$", re.IGNORECASE)
 
@@ -73,6 +85,8 @@ def is_boilerplate(text: str, weight: float) -> bool:
         return False
     if text.isascii() or START_EN.match(text):
         return bool(START_EN.match(text) or ANY_EN.search(text) or TWEET.search(text))
+    if weight <= MAX_CREDITS and CREDITS_ZH.search(text) and "。" not in text:
+        return True
     return bool(START_ZH.match(text) or ANY_ZH.search(text) or ANY_EN.search(text) or TWEET.search(text))
 
 
@@ -84,3 +98,8 @@ def ends_article(text: str, weight: float) -> bool:
 def opens_related(text: str, weight: float) -> bool:
     """Whether a short line opens a box of related reading."""
     return weight <= MAX_OPENING and RELATED.match(text) is not None
+
+
+def is_head_line(text: str) -> bool:
+    """Whether a short line before the text tells of the article: its date, source, author, readers."""
+    return len(text) <= MAX_HEAD_LINE and bool(HEAD_ZH.search(text) or HEAD_EN.search(text))
