@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 
 from infra.demo_site.columns import (
     EDITED,
+    ENDLESS,
     daily_stories,
     edited_story,
     news_stories,
@@ -16,7 +17,7 @@ from infra.demo_site.columns import (
     world_stories,
 )
 from infra.demo_site.lists import NEWS_PER_PAGE
-from infra.demo_site.odd import CLEAN, DUPLICATE, ODD_PAGES
+from infra.demo_site.odd import CLEAN, DUPLICATE, ODD_PAGES, REJECTED
 from infra.demo_site.stories import Story
 
 TEMPLATED = frozenset({"demo_news", "demo_daily", "demo_js"})
@@ -97,6 +98,8 @@ def _news_answers(seed: int) -> list[Answer]:
         if number == EDITED:
             versions = tuple(truth_of(version) for version in edited_story(seed))
             answer = replace(answer, outcomes=(CLEAN, CLEAN), truths=versions)
+        elif number == ENDLESS:
+            answer = replace(answer, outcomes=(REJECTED,), reason="title_too_long")
         elif number < NEWS_PER_PAGE:
             answer = replace(answer, outcomes=(CLEAN, DUPLICATE))
         found.append(answer)

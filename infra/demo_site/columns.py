@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo
 
-from infra.demo_site.stories import Story, write_notice, write_story
+from infra.demo_site.stories import Story, read_material, write_notice, write_story
 
 TOWN = ZoneInfo("Asia/Shanghai")
 PORT_TOWN = ZoneInfo("Europe/London")
@@ -21,16 +21,19 @@ LEDGER = "The Saltmere Ledger"
 LETTER_TAGS = ("天气札记", "街角", "书页", "食事")
 FIRST_LETTER_DAY = date(2020, 1, 1)
 EDITED = 2
+ENDLESS = 47
 
 
 @cache
 def news_stories(seed: int) -> tuple[Story, ...]:
-    """48 news stories, newest first."""
+    """48 news stories, newest first; the oldest has an endless title."""
     stories = []
     for number in range(48):
         rng = random.Random(f"news/{seed}/{number}")
         story = write_story("news_zh", f"{seed}/{number}", topic=number, title=number // 12, origin=NEWS_PAPER)
         moment = _moment(date(2025, 9, 26) - timedelta(days=4 * number), rng, TOWN)
+        if number == ENDLESS:
+            story = replace(story, title=read_material("odd")["long_title"])
         stories.append(story.at(f"/news/{moment:%Y/%m/%d}/{1180 - number}.html", moment))
     return tuple(stories)
 

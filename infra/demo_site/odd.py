@@ -12,7 +12,7 @@ from functools import cache
 
 from infra.demo_site.columns import NEWS_PAPER, TOWN
 from infra.demo_site.reply import Reply, gzip_reply, html_reply, redirect
-from infra.demo_site.skins import lay_out, show_news
+from infra.demo_site.skins import lay_out, paragraphs_of, show_news
 from infra.demo_site.stories import Story, read_material, write_story
 
 MAX_BODY_BYTES = 200_000
@@ -100,9 +100,7 @@ def _big5() -> tuple[Story, Reply]:
 
 
 def _untitled() -> Reply:
-    text = show_news(odd_story(12))
-    title = odd_story(12).title
-    return html_reply(text.replace(f'<h1 class="headline">{title}</h1>\n', "").replace(f"{title} - 云汀晚报", ""))
+    return html_reply(lay_out("", f'<div class="article-body">{paragraphs_of(odd_story(12))}</div>'))
 
 
 def _pdf() -> Reply:
@@ -120,7 +118,6 @@ def make_odd_pages() -> tuple[OddPage, ...]:
     broken_story, broken_reply = _broken()
     big5_story, big5_reply = _big5()
     undated, hours = _changed(9, published=None), _changed(11, published=None)
-    long = _changed(6, title=read_material("odd")["long_title"])
     login_form = '<form><input name="account"><input type="password" name="password"><button>登录</button></form>'
     copy = "the same page behind tracking parameters"
     tracked = odd_story(0)
@@ -150,14 +147,6 @@ def make_odd_pages() -> tuple[OddPage, ...]:
         OddPage("/odd/undated.html", "tells no time", CLEAN, None, lambda: _show_without_time(undated, ""), undated),
         OddPage(
             "/odd/short.html", "too short", REVIEW, "body_too_short", lambda: html_reply(show_news(_short())), _short()
-        ),
-        OddPage(
-            "/odd/long-title.html",
-            "endless title",
-            REJECTED,
-            "title_too_long",
-            lambda: html_reply(show_news(long)),
-            long,
         ),
         OddPage("/odd/untitled.html", "has no title", REJECTED, "title_missing", _untitled),
         OddPage("/odd/empty.html", "no bytes at all", REJECTED, "empty_body", lambda: Reply(b"")),

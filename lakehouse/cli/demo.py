@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
 from lakehouse.cli.output import json_option, print_json, print_table
+from lakehouse.clock import Clock
 from lakehouse.lake import Lake
 
 WHY = """
@@ -63,7 +66,9 @@ def run_demo(*, quiet: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="lakehouse-demo-") as folder:
         file = Path(folder) / "run.json"
         arguments = [sys.executable, "-m", "assets.demo", "--report", str(file)]
-        done = subprocess.run(arguments, check=False, stderr=subprocess.DEVNULL if quiet else None)
+        environment = {"LAKEHOUSE_LOG_LEVEL": "WARNING", **os.environ}
+        stderr = subprocess.DEVNULL if quiet else None
+        done = subprocess.run(arguments, check=False, env=environment, stderr=stderr)
         if not file.is_file():
             sys.exit(done.returncode or 1)
         report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -81,10 +86,9 @@ def describe_lake(lake: Lake, run: Mapping[str, Any]) -> dict[str, Any]:
         for name, query in QUERIES.items():
             result = db.execute(query)
             columns = [column[0] for column in result.description or ()]
-            found[name] = [dict(zip(columns, row, strict=True)) for row in result.fetchall()]
+            rows = [[_local(value, lake.clock) for value in row] for row in result.fetchall()]
+            found[name] = [dict(zip(columns, row, strict=True)) for row in rows]
         one = db.execute(ONE_ROW).fetchone()
-    for row in found["some_rows"]:
-        row["publish_time"] = row["publish_time"] and row["publish_time"].astimezone(lake.clock.zone)
     changed = [made for made in run["partitions"] if made["changed"]]
     return {
         "run": dict(run),
@@ -92,7 +96,7 @@ def describe_lake(lake: Lake, run: Mapping[str, Any]) -> dict[str, Any]:
         "changed": len(changed),
         "stock": take_stock(lake),
         **found,
-        "home": lead_home(lake, find_fetches(lake, one[0])[0]) if one else None,
+        "home": lead_home(lake, find_fetches(lake, one[0]))[0] if one else None,
     }
 
 
@@ -101,16 +105,16 @@ def print_report(report: Mapping[str, Any]) -> None:
     from lakehouse.cli.stat import print_stock
     from lakehouse.cli.trace import print_home
 
-    print_stock(report["stock"])
+    print_stock({**report["stock"], "rejects": {}})
     _print_rows("what did not become a row, and why", report["why"])
     _print_rows("the newest row of each source", report["some_rows"])
     _print_rows("one article was edited between two fetches; both versions are kept", report["edited"])
     if report["home"]:
-        click.echo("\none row led back to its page (`lakehouse trace FETCH_ID`):")
+        click.echo("\none row led back to its page; `lakehouse trace` does so for any fetch id or URL")
         print_home(report["home"])
     seconds = report["run"]["seconds"]
     if report["changed"]:
-        click.echo(f"\ncommitted {report['changed']} of {report['partitions']} partitions in {seconds} s")
+        click.echo(f"\ncommitted {report['changed']} partitions in {seconds} s")
     elif report["run"]["success"]:
         click.echo(f"\nnothing new: all {report['partitions']} partitions are as they were ({seconds} s)")
     click.echo(
@@ -122,4 +126,13 @@ def print_report(report: Mapping[str, Any]) -> None:
 
 def _print_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     if rows:
-        print_table(list(rows[0]), [list(row.values()) for row in rows], title=f"\n{title}")
+        click.echo()
+        print_table(list(rows[0]), [list(row.values()) for row in rows], title=title)
+
+
+def _local(value: Any, clock: Clock) -> Any:
+    """An instant as business time to the second; everything else as it is."""
+    if not isinstance(value, datetime):
+        return value
+    aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+    return f"{aware.astimezone(clock.zone):%Y-%m-%d %H:%M:%S}"
