@@ -134,6 +134,7 @@ MODIFIER = re.compile(r"^(?:has|have|with|without|no|not|is|js|tag|category|post
 SPACE = re.compile(r"[ \t\r\n\f\v\u00a0\u3000\u200b\ufeff]+")
 CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 CJK_WEIGHT = 2.5
+CLOCK = re.compile(r"\d{1,2}[:：]\d{2}")
 MAX_BLOCKS = 60_000
 PARAGRAPH = 60.0
 MOST = 0.5
@@ -217,6 +218,9 @@ class _Walk:
 
     def add(self, text: str | None, *, linked: bool, strong: bool) -> None:
         if text:
+            # `<span>2018-03-08</span><span>23:16</span>` is set apart by style alone.
+            if self.pieces and self.pieces[-1][-1].isdigit() and CLOCK.match(text):
+                self.pieces.append(" ")
             self.pieces.append(text)
             if linked:
                 self.link_pieces.append(text)

@@ -26,6 +26,7 @@ METAS = (
     "apub:time", "ptime", "releasedate", "og:release_date", "shareaholic:article_published_time", "rnews:datepublished",
     "_pubtime", "date",
 )  # fmt: skip
+MODIFIED = ("dateupdate", "datemodified", "article:modified_time", "og:updated_time", "last-modified", "lastmodified")
 SCRIPT_KEYS = (
     r"publish_?(?:ed)?_?(?:time|date|at|on)?|pub_?(?:time|date|lishTime|lishDate)|ptime|ctime|ct|create_?(?:d)?_?(?:time|date|at)"
     r"|date_?published|first_?published(?:_?(?:at|date))?|release_?(?:time|date)|news_?time|article_?(?:time|date)|post_?(?:time|date)"
@@ -77,10 +78,14 @@ def find_published(
     """
     stated = _stated(root, structured, reader)
     shown = _shown(outline, reader, title, body, stated)
+    if shown is not None and not shown.time.year_shown:
+        shown = _with_year(shown, stated or _modified(structured, reader))
     if shown is not None and stated is not None:
         return _agreed(shown, stated)
-    found = shown if shown is not None and shown.time.confidence is TimeConfidence.ABSOLUTE else None
-    return found or stated or _in_scripts(root, reader) or _in_url(url, reader) or shown
+    if shown is not None and shown.time.confidence is TimeConfidence.ABSOLUTE:
+        return shown
+    found = stated or _in_scripts(root, reader) or _in_url(url, reader)
+    return found or (shown if reader.relative else None)
 
 
 def _stated(root: lxml.html.HtmlElement, structured: Structured, reader: TimeReader) -> Published | None:
@@ -125,8 +130,6 @@ def _shown(
     if best is None or best[0] <= 0:
         return None
     _, found, block = best
-    if not found.year_shown and stated is not None:
-        found = _with_year_of(found, stated.time)
     return Published(found, "text near the title", node_path(block.node))
 
 
@@ -173,23 +176,40 @@ def _place(index: int, title: int | None, body: tuple[int, int]) -> float:
     return -1.0 if index <= last else -0.5
 
 
-def _with_year_of(found: FoundTime, stated: FoundTime) -> FoundTime:
-    """A time shown without a year, with the year of the stated one."""
-    for year in (stated.value.year, stated.value.year + 1, stated.value.year - 1):
+def _modified(structured: Structured, reader: TimeReader) -> Published | None:
+    """When the page says it was changed last: good for the year of a date that shows none."""
+    for name in MODIFIED:
+        for content in structured.metas.get(name, ()):
+            found = reader.stamp(content)
+            if found is not None and found.confidence is TimeConfidence.ABSOLUTE:
+                return Published(found, f"meta: {name}")
+    return None
+
+
+def _with_year(shown: Published, told: Published | None) -> Published:
+    """A time shown without a year, with the year of the one that the page states; as it is if they are far apart."""
+    if told is None:
+        return shown
+    for year in (told.time.value.year, told.time.value.year + 1, told.time.value.year - 1):
         try:
-            value = found.value.replace(year=year)
+            value = shown.time.value.replace(year=year)
         except ValueError:
             continue
-        if abs(value - stated.value) <= NEAR_DAYS:
-            return replace(found, value=value, confidence=TimeConfidence.ABSOLUTE)
-    return found
+        if abs(value - told.time.value) <= NEAR_DAYS:
+            return replace(shown, time=replace(shown.time, value=value, confidence=TimeConfidence.ABSOLUTE))
+    return shown
 
 
 def _agreed(shown: Published, stated: Published) -> Published:
-    """The stated instant in the clock that the page shows, where both tell of one time; else the stated one."""
+    """The stated instant in the clock that the page shows, where both tell of one time; else the stated one.
+
+    A time shown without a year counts once the stated one gave it.
+    """
     seen, told = shown.time, stated.time
     wall, told_wall = seen.value.replace(tzinfo=None), told.value.replace(tzinfo=None)
     if seen.confidence is not TimeConfidence.ABSOLUTE or abs(seen.value - told.value) > NEAR_DAYS:
+        return stated
+    if not seen.year_shown and wall.date() != told_wall.date():
         return stated
     if seen.precision == "day":
         if told.precision != "day" and told_wall.date() == wall.date():

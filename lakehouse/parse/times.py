@@ -181,8 +181,6 @@ class TimeReader:
         self, parts: dict[str, str], given: dict[str, int], clock: timedelta | None, shown: str, start: int, end: int
     ) -> FoundTime | None:
         """A date without a year: the last such day before the fetch."""
-        if not self.relative:
-            return None
         month = given.get("month") or int(parts["month"])
         day = given.get("day") or int(parts.get("day") or parts["day2"])
         year = self.collected.astimezone(self.zone).year
