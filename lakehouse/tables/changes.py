@@ -20,10 +20,11 @@ from pyiceberg.types import StringType
 from lakehouse.specs.schema import SchemaSpec
 from lakehouse.tables.content import MODULUS, content_hash
 from lakehouse.tables.names import FileName, How, fingerprint_ids, parse_name
-from lakehouse.tables.producer import LiveFiles, NewFile, write_files
+from lakehouse.tables.producer import LiveFiles
 from lakehouse.tables.restore import copy_files
 from lakehouse.tables.scan import read_file
 from lakehouse.tables.split import Key, Slice, file_frames
+from lakehouse.tables.writer import NewFile, write_files
 
 SUMMARY_IDS = 32
 FOLD_AT = 64
@@ -101,16 +102,16 @@ class FileFacts:
 
 
 class Append:
-    """Add the rows whose id their partition does not hold yet."""
+    """Add the rows whose id their partition does not hold yet; all rows where no id column is given."""
 
     operation = "append"
 
-    def __init__(self, slices: Sequence[Slice], id_column: str, facts: FileFacts) -> None:
+    def __init__(self, slices: Sequence[Slice], id_column: str | None, facts: FileFacts) -> None:
         self.keys: Sequence[Key] = [one.key for one in slices]
         self._slices = slices
         self._column = id_column
         self._facts = facts
-        self._ids = {one.key: _distinct(one.frame, id_column) for one in slices}
+        self._ids = {one.key: _ids_of(one, id_column) for one in slices}
         self._files: dict[Place, list[DataFile]] = {}
         self._written: list[DataFile] = []
 
@@ -120,15 +121,13 @@ class Append:
         for part in self._slices:
             files = live.files[part.key]
             present = self._present(table, files, self._ids[part.key])
-            if present == self._ids[part.key]:
+            if present == self._ids[part.key] and present:
                 continue
             fold = files if part.key == () and len(files) >= FOLD_AT else []
             wanted[part.key, present, tuple(one.file_path for one in fold)] = part
         missing = {place: part for place, part in wanted.items() if place not in self._files}
         parts = {place: self._rows(table, live, place, part) for place, part in missing.items()}
-        names = {
-            place: FileName(*fingerprint_ids(_distinct(one.frame, self._column)), "") for place, one in parts.items()
-        }
+        names = {place: FileName(*fingerprint_ids(_ids_of(one, self._column)), "") for place, one in parts.items()}
         _write_parts(table, parts, names, self._files, self._written)
         folded = [one for place in wanted if place[2] for one in live.files[place[0]]]
         return Plan([one for place in wanted for one in self._files[place]], folded)
@@ -145,6 +144,8 @@ class Append:
 
     def _present(self, table: Table, files: Sequence[DataFile], ids: frozenset[str]) -> frozenset[str]:
         found: set[str] = set()
+        if self._column is None:
+            return frozenset()
         for one in files:
             if ids <= found:
                 break
@@ -157,8 +158,10 @@ class Append:
         _, present, fold = place
         if not present and not fold:
             return part
-        known = pa.array(sorted(present), pa.string())
-        frame = part.frame.filter(pc.invert(pc.is_in(part.frame.column(self._column), known)))
+        frame = part.frame
+        if present:
+            known = pa.array(sorted(present), pa.string())
+            frame = frame.filter(pc.invert(pc.is_in(frame.column(self._column), known)))
         if fold:
             older = [self._facts.rows(table, one) for one in live.files[part.key]]
             frame = pa.concat_tables([*older, frame], promote_options="default")
@@ -254,8 +257,8 @@ def _write_parts(
         written.append(data_file)
 
 
-def _distinct(frame: pa.Table, column: str) -> frozenset[str]:
-    return frozenset(pc.unique(frame.column(column)).to_pylist())
+def _ids_of(part: Slice, column: str | None) -> frozenset[str]:
+    return frozenset() if column is None else frozenset(pc.unique(part.frame.column(column)).to_pylist())
 
 
 def _may_hold(data_file: DataFile, table: Table, column: str, ids: frozenset[str]) -> bool:

@@ -112,6 +112,12 @@ class Committer:
         change = Append(split_frame(checked, specs[-1]), id_column, self._facts_of(table, specs))
         return self._commit(table, change, {})
 
+    def add(self, table: str, frame: pa.Table) -> Commit:
+        """Add rows without looking for them, for a caller that holds the table's lock and has looked."""
+        specs = versions_of(self.catalog, table)
+        slices = split_frame(check_frame(frame, specs), specs[-1])
+        return self._commit(table, Append(slices, None, self._facts_of(table, specs)), {})
+
     def replace(self, table: str, frame: pa.Table, partitions: Sequence[Partition]) -> Commit:
         """Make `partitions` hold exactly the rows of `frame`, as one table snapshot.
 
@@ -175,7 +181,12 @@ class Committer:
     def _commit_locked(self, work: _Work) -> None:
         properties = {SUMMARY_RUN: self.run_id, SUMMARY_OPERATION: work.change.operation, **work.change.fingerprint()}
         for attempt in range(ATTEMPTS):
-            work.plan_for(self.iceberg.load_table(work.name))
+            table = self.iceberg.load_table(work.name)
+            if work.in_doubt is not None and table.metadata.snapshot_by_id(work.in_doubt) is not None:
+                work.table = table
+                write_current(table)
+                return
+            work.plan_for(table)
             if work.plan.is_empty:
                 return
             work.check_new()
@@ -185,10 +196,8 @@ class Committer:
                 time.sleep(random.uniform(0.01, 0.05) * (attempt + 1))  # noqa: S311 (spreading writers, no secret)
                 continue
             except OutcomeUnknown as unknown:
-                work.in_doubt = True
-                work.table = self.iceberg.load_table(work.name)
-                if work.table.metadata.snapshot_by_id(unknown.snapshot_id) is None:
-                    continue
+                work.in_doubt = unknown.snapshot_id
+                continue
             write_current(work.table)
             return
         raise ConflictError(
@@ -205,14 +214,17 @@ class Committer:
 
 @dataclass(slots=True)
 class _Work:
-    """One change on its way: the table it was planned for, what was live there, and the plan."""
+    """One change on its way: the table it was planned for, what was live there, and the plan.
+
+    `in_doubt` is the table snapshot that may have been committed while a server fell silent.
+    """
 
     name: str
     change: Change
     table: Table
     live: LiveFiles
     plan: Plan
-    in_doubt: bool = False
+    in_doubt: int | None = None
 
     def plan_for(self, table: Table) -> None:
         """Plan again if the table has moved since the last plan."""
@@ -233,7 +245,7 @@ class _Work:
 
     def discard_unused(self) -> None:
         """Remove data files that were written for a plan that was not committed; upkeep finds those that stay."""
-        if self.in_doubt:
+        if self.in_doubt is not None:
             return
         used = {one.file_path for one in self.plan.added}
         for one in self.change.written():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakehouse.errors import InvariantError
 from lakehouse.model.partition import Partition
@@ -36,12 +39,14 @@ def set_first_effective(
     committer: Committer, decisions: Decisions, dataset: str, partitions: Sequence[Partition]
 ) -> list[Effective]:
     """Make each partition's version effective where its day has none yet; returns the pointers that were set."""
-    return set_effective(
-        committer,
-        decisions,
-        [Effective(dataset, one.source, one.dt, one.schema_version) for one in partitions],
-        first=True,
-    )
+    wanted = {(one.source, one.dt): Effective(dataset, one.source, one.dt, one.schema_version) for one in partitions}
+    with committer.locks.hold(TABLE):
+        known = _days_with_pointer(committer, dataset, {source for source, _ in wanted})
+        new = [one for day, one in wanted.items() if day not in known]
+        if new:
+            decisions.record_all([_decision(one, None, "", "system") for one in new])
+            committer.add(TABLE, _frame(committer, new))
+    return new
 
 
 def set_effective(
@@ -49,24 +54,20 @@ def set_effective(
     decisions: Decisions,
     pointers: Sequence[Effective],
     *,
-    first: bool = False,
-    reason: str = "",
-    who: str = "system",
+    reason: str,
+    who: str,
 ) -> list[Effective]:
     """Move days to other versions or fixes: decided first, then in effect. Returns the pointers that moved.
 
-    With `first`, days that have a pointer keep it. The decision names the one it follows, so a pointer may move away
-    and back.
+    The decision names the one it follows, so a pointer may move away and back.
     """
     with committer.locks.hold(TABLE):
         known = current(committer)
-        latest = {_day(one): one for one in pointers}
-        moved = [one for day, one in latest.items() if known.get(day) != one and not (first and day in known)]
-        if not moved:
-            return []
-        last = _last_decisions(decisions) if not first else {}
-        decisions.record_all([_decision(one, last.get(_day(one)), reason, who) for one in moved])
-        _write(committer, known | {_day(one): one for one in moved})
+        moved = [one for one in {_day(one): one for one in pointers}.values() if known.get(_day(one)) != one]
+        if moved:
+            last = {_day(_pointer(one)): one.decision_id for one in decisions.all(KIND)}
+            decisions.record_all([_decision(one, last.get(_day(one)), reason, who) for one in moved])
+            _replace(committer, known | {_day(one): one for one in moved})
     return moved
 
 
@@ -80,14 +81,23 @@ def rebuild_effective(committer: Committer, decisions: Decisions) -> int:
     """Derive `meta.effective` anew from `meta.decisions`; returns the number of pointers."""
     with committer.locks.hold(TABLE):
         pointers = {_day(one): one for one in map(_pointer, decisions.all(KIND))}
-        _write(committer, pointers)
+        _replace(committer, pointers)
     return len(pointers)
 
 
-def _write(committer: Committer, pointers: Mapping[Day, Effective]) -> None:
-    rows = [asdict(one) for one in pointers.values()]
-    frame = to_arrow(rows, committer.catalog.table_schema(TABLE))
-    committer.replace(TABLE, frame, [WHOLE_TABLE])
+def _replace(committer: Committer, pointers: Mapping[Day, Effective]) -> None:
+    committer.replace(TABLE, _frame(committer, pointers.values()), [WHOLE_TABLE])
+
+
+def _frame(committer: Committer, pointers: Iterable[Effective]) -> pa.Table:
+    return to_arrow((asdict(one) for one in pointers), committer.catalog.table_schema(TABLE))
+
+
+def _days_with_pointer(committer: Committer, dataset: str, sources: Collection[str]) -> set[tuple[str, date]]:
+    rows = committer.scan(TABLE, columns=["dataset", "source", "dt"])
+    among = pc.is_in(rows.column("source"), pa.array(sorted(sources), pa.string()))
+    rows = rows.filter(pc.and_(pc.equal(rows.column("dataset"), dataset), among))
+    return set(zip(rows.column("source").to_pylist(), rows.column("dt").to_pylist(), strict=True))
 
 
 def _day(pointer: Effective) -> Day:
@@ -106,7 +116,3 @@ def _pointer(recorded: Recorded) -> Effective:
     if one.dataset is None or one.source is None or one.dt is None or one.schema_version is None:
         raise InvariantError(f"decision {recorded.decision_id} makes something effective without saying what")
     return Effective(one.dataset, one.source, one.dt, one.schema_version, one.payload.get("fix_id"))
-
-
-def _last_decisions(decisions: Decisions) -> dict[Day, str]:
-    return {_day(_pointer(one)): one.decision_id for one in decisions.all(KIND)}

@@ -33,7 +33,7 @@ INIT_ATTEMPTS = 5
 KNOWN_TABLES = 64
 
 
-def open_iceberg(url: str, warehouse: str | Path, properties: Mapping[str, str] = EMPTY_DICT) -> SqlCatalog:
+def open_iceberg(url: str, warehouse: str | Path, properties: Mapping[str, str] = EMPTY_DICT) -> LakehouseCatalog:
     """The catalog named `lakehouse` in the database at `url`, with its tables created.
 
     `url` is `sqlite:///…` or `postgresql+psycopg://…`; `warehouse` is a folder or a URI such as `s3://bucket/prefix`;

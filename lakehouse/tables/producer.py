@@ -8,47 +8,38 @@ conflict. What is used here instead is covered by contract tests and by a pinned
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import date, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+from cachetools import LRUCache
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, In
 from pyiceberg.expressions.visitors import inclusive_projection, manifest_evaluator
-from pyiceberg.io.pyarrow import (
-    compute_statistics_plan,
-    data_file_statistics_from_parquet_metadata,
-    parquet_path_to_id_mapping,
-    pyarrow_to_schema,
-    write_file,
-)
 from pyiceberg.manifest import (
     DataFile,
-    DataFileContent,
-    FileFormat,
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
 )
-from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
-from pyiceberg.table import Table, TableProperties, Transaction, WriteTask
+from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import AssertTableUUID
 from pyiceberg.table.update.snapshot import _ManifestMergeManager, _SnapshotProducer
-from pyiceberg.typedef import Record
 from pyiceberg.utils.concurrent import ExecutorFactory
 from pyiceberg.utils.properties import property_as_int
 from sqlalchemy.exc import SQLAlchemyError
 
 from lakehouse.errors import ConflictError
-from lakehouse.tables.split import Key
+from lakehouse.tables.split import EPOCH, Key
 
-EPOCH = date(1970, 1, 1)
+RECENT_ENTRIES = 40_000
+_recent: LRUCache[str, list[ManifestEntry]] = LRUCache(RECENT_ENTRIES, getsizeof=lambda entries: len(entries) + 1)
+_guard = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +61,8 @@ def live_files(table: Table, keys: Collection[Key]) -> LiveFiles:
         table.spec(), table.schema(), inclusive_projection(table.schema(), table.spec())(key_filter(table, keys))
     )
     chosen = [one for one in snapshot.manifests(table.io) if evaluate(one)]
-    read = ExecutorFactory.get_or_create().map(lambda one: one.fetch_manifest_entry(table.io), chosen)
     manifests: dict[str, list[ManifestEntry]] = {}
-    for manifest, entries in zip(chosen, read, strict=True):
+    for manifest, entries in zip(chosen, _read_manifests(table, chosen), strict=True):
         for entry in entries:
             key = key_in(entry.data_file)
             if manifest.content == ManifestContent.DELETES:
@@ -82,6 +72,20 @@ def live_files(table: Table, keys: Collection[Key]) -> LiveFiles:
         if manifest.content == ManifestContent.DATA:
             manifests[manifest.manifest_path] = entries
     return LiveFiles(snapshot.snapshot_id, files, manifests)
+
+
+def _read_manifests(table: Table, manifests: Sequence[ManifestFile]) -> list[list[ManifestEntry]]:
+    """Live entries of manifests. The files never change, so entries of recent ones are kept in memory."""
+    with _guard:
+        found = {one.manifest_path: _recent.get(one.manifest_path) for one in manifests}
+    missing = [one for one in manifests if found[one.manifest_path] is None]
+    each = ExecutorFactory.get_or_create().map if len(missing) > 1 else map
+    for manifest, entries in zip(missing, each(lambda one: one.fetch_manifest_entry(table.io), missing), strict=True):
+        found[manifest.manifest_path] = entries
+        if len(entries) < RECENT_ENTRIES // 4:
+            with _guard:
+                _recent[manifest.manifest_path] = entries
+    return [found[one.manifest_path] or [] for one in manifests]
 
 
 def key_in(data_file: DataFile) -> Key:
@@ -111,52 +115,6 @@ def _refuse_deletes(table: Table, key: Key, wanted: Mapping[Key, list[DataFile]]
             f"partition {'/'.join(map(str, key)) or 'all'} of {name} carries delete files: another engine deleted "
             f"rows; make that part of the data (in Trino: ALTER TABLE {name} EXECUTE optimize), then run again"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class NewFile:
-    """A data file to write: rows of one partition under a name of its own (without suffix)."""
-
-    key: Key
-    frame: pa.Table
-    name: str
-
-
-@dataclass(frozen=True)
-class _NamedTask(WriteTask):
-    name: str = field(default="")
-
-    def generate_data_file_filename(self, extension: str) -> str:
-        return f"{self.name}.{extension}"
-
-
-def write_files(table: Table, files: Sequence[NewFile]) -> list[DataFile]:
-    """Write Parquet files below their partition's folder; nothing refers to them yet."""
-    if not files:
-        return []
-    metadata = table.metadata
-    schema = pyarrow_to_schema(files[0].frame.schema, name_mapping=table.schema().name_mapping)
-    tasks = (
-        _NamedTask(
-            write_uuid=None,  # type: ignore[arg-type]
-            task_id=number,
-            schema=schema,
-            record_batches=one.frame.to_batches(),
-            partition_key=partition_key(table, one.key),
-            name=one.name,
-        )
-        for number, one in enumerate(files)
-    )
-    return list(write_file(table.io, metadata, tasks))
-
-
-def partition_key(table: Table, key: Key) -> PartitionKey | None:
-    """PyIceberg's form of a key; None for a table without partitions."""
-    spec = table.spec()
-    if not spec.fields:
-        return None
-    values = [PartitionFieldValue(one, value) for one, value in zip(spec.fields, key, strict=True)]
-    return PartitionKey(values, spec, table.schema())
 
 
 class _OneChange(Transaction):
@@ -287,33 +245,3 @@ def commit_files(
         with suppress(OSError):
             table.io.delete(path)
     return producer.snapshot_id
-
-
-def describe_file(table: Table, path: str, key: Key) -> DataFile:
-    """A data file for a Parquet file that lies in the store already, with statistics from its footer."""
-    source = table.io.new_input(path)
-    with source.open() as stream:
-        footer = pq.read_metadata(stream)
-    statistics = data_file_statistics_from_parquet_metadata(
-        parquet_metadata=footer,
-        stats_columns=compute_statistics_plan(table.schema(), table.properties),
-        parquet_column_mapping=parquet_path_to_id_mapping(table.schema()),
-    )
-    values = partition_key(table, key)
-    return DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=path,
-        file_format=FileFormat.PARQUET,
-        partition=values.partition if values else Record(),
-        file_size_in_bytes=len(source),
-        sort_order_id=None,
-        spec_id=table.metadata.default_spec_id,
-        equality_ids=None,
-        key_metadata=None,
-        **statistics.to_serialized_dict(),
-    )
-
-
-def new_location(table: Table, key: Key, name: str) -> str:
-    """Where a data file of a partition with this name (without suffix) belongs."""
-    return table.location_provider().new_data_location(f"{name}.parquet", partition_key(table, key))

@@ -50,15 +50,19 @@ TABLE_PROPERTIES = {
     "gc.enabled": "false",
     "commit.manifest.target-size-bytes": "524288",
     "commit.manifest-merge.enabled": "true",
-    "commit.manifest.min-count-to-merge": "20",
+    "commit.manifest.min-count-to-merge": "10",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "100",
     "write.delete.isolation-level": "snapshot",
     "write.update.isolation-level": "snapshot",
     "write.merge.isolation-level": "snapshot",
     "write.parquet.compression-codec": "zstd",
+    # Bounds of every column would make manifests, which each replace rewrites, three times as large.
+    "write.metadata.metrics.default": "none",
 }
 ID_COLUMNS = ("batch_id", "decision_id")
+BOUNDED_NAMES = ("_id", "_fp")
+BOUNDED_TYPES = (Scalar("date"), Scalar("timestamp"))
 BODY_ROWS_A_GROUP = "1024"
 
 _ICEBERG: Mapping[str, Callable[[], IcebergType]] = {
@@ -201,12 +205,14 @@ def _create_table(iceberg: IcebergCatalog, specs: tuple[SchemaSpec, ...], table:
 
 def _properties(specs: tuple[SchemaSpec, ...]) -> dict[str, str]:
     properties = dict(TABLE_PROPERTIES)
+    bounded = {*PARTITION_COLUMNS[specs[-1].partitioned], *(name for name, _ in sort_keys(specs[-1]))}
     for column in union_columns(specs):
         metrics = f"write.metadata.metrics.column.{column.name}"
         if column.name in ID_COLUMNS:
             properties[metrics] = "full"
-        elif column.tree == Scalar("binary"):
-            properties[metrics] = "counts"
+        elif column.name in bounded or column.name.endswith(BOUNDED_NAMES) or column.tree in BOUNDED_TYPES:
+            properties[metrics] = "truncate(16)"
+        if column.tree == Scalar("binary"):
             properties["write.parquet.row-group-limit"] = BODY_ROWS_A_GROUP
     return properties | {_property_name(spec): spec_hash(spec) for spec in specs}
 

@@ -14,9 +14,9 @@ from lakehouse.specs.schema import SchemaSpec
 from lakehouse.tables.content import content_hash
 from lakehouse.tables.filesystem import copy_file
 from lakehouse.tables.names import FileName, How, parse_name
-from lakehouse.tables.producer import describe_file, new_location
 from lakehouse.tables.scan import read_file
 from lakehouse.tables.split import Key
+from lakehouse.tables.writer import describe_file, new_location
 
 
 def copy_files(table: Table, specs: tuple[SchemaSpec, ...], key: Key, paths: Sequence[str]) -> list[DataFile]:

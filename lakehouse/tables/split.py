@@ -20,6 +20,7 @@ from lakehouse.tables.normalize import mismatch
 
 CODE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 FILE_BYTES = 256 << 20
+EPOCH = date(1970, 1, 1)
 
 Key = tuple[Any, ...]
 """The values of a table's partition columns, in their order: (source, dt, schema_version), (source,) or ()."""
