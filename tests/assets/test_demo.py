@@ -51,6 +51,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Demo:
         settings = load_settings(home=folder / "home", catalog_dir=catalog)
         days = demo.demo_days(settings)
         first = demo.run_days(settings, days)
+        assert first["success"], first["failures"]
         second = demo.run_days(settings, days)
     with open_lake(settings) as lake, connect(lake) as db:
         fetches = _rows(db, FETCHES)
