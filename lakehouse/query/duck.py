@@ -6,7 +6,7 @@ All locations come from one SELECT, so one statement never mixes two states of t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -59,10 +59,15 @@ class Connection:
     def refresh(self) -> Mapping[str, str]:
         """Point every table at its newest state; returns table name to metadata location."""
         locations = read_locations(self._iceberg)
-        changed = [name for name, location in locations.items() if self._locations.get(name) != location]
-        gone = [name for name in self._locations if name not in locations]
-        if changed or gone:
-            self._point_views(locations, changed, gone)
+        try:
+            self._point_views(locations)
+        except duckdb.IOException:
+            # A location that was read a moment ago may be out of the table's log by now.
+            locations = read_locations(self._iceberg)
+            try:
+                self._point_views(locations)
+            except duckdb.IOException as error:
+                raise _unreadable(error) from error
         return locations
 
     def sql(self, query: str, params: object = None) -> duckdb.DuckDBPyRelation:
@@ -95,12 +100,9 @@ class Connection:
             return statement()
         except duckdb.CatalogException as error:
             raise self._named(error, query) from error
-        except (duckdb.HTTPException, duckdb.IOException) as error:
+        except duckdb.IOException as error:
             if self.refresh() == locations:
-                raise UnavailableError(
-                    f"a table's files could not be read ({_first_line(error)}); check that the storage runs "
-                    "(`make status`) and run the statement again"
-                ) from error
+                raise _unreadable(error) from error
         return statement()
 
     def _named(self, error: duckdb.CatalogException, query: str) -> Exception:
@@ -112,7 +114,11 @@ class Connection:
         asked = whole[0].replace('"', "") if whole else missing["name"]
         return UnknownNameError(f"table {asked} does not exist; {near_names(asked, self.names)}")
 
-    def _point_views(self, locations: Mapping[str, str], changed: Iterable[str], gone: Iterable[str]) -> None:
+    def _point_views(self, locations: Mapping[str, str]) -> None:
+        changed = [name for name, location in locations.items() if self._locations.get(name) != location]
+        gone = [name for name in self._columns if name not in locations]
+        if not changed and not gone:
+            return
         for name in gone:
             self._drop_table(name)
         for name in changed:
@@ -177,5 +183,9 @@ def _secret_sql(properties: Mapping[str, str]) -> str:
     return f"CREATE SECRET lakehouse (TYPE s3, {', '.join(f'{key} {value}' for key, value in values.items())})"
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+def _unreadable(error: duckdb.Error) -> UnavailableError:
+    line = str(error).partition("\n")[0]
+    return UnavailableError(
+        f"a table's files could not be read ({line}); check that the storage runs (`make status`) and run the "
+        "statement again"
+    )

@@ -13,13 +13,14 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import StaticTable
 from trino.exceptions import TrinoQueryError
 
-from lakehouse.errors import DataError
+from lakehouse.errors import DataError, LakehouseError, UnavailableError
 from lakehouse.query.duck import open_duckdb
 from lakehouse.query.frames import from_batch, from_rows
 from lakehouse.query.trino import TrinoAccess, read_rows
 from lakehouse.query.views import literal, quoted
 
 BATCH_ROWS = 5_000
+NO_ANSWER = ("NETWORK_CONNECTION", "Could not connect", "Could not establish connection", "Connection refused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,10 @@ class Engine(Protocol):
     name: str
 
     def read(self, state: TableState) -> Iterator[pa.Table]:
-        """All rows in batches with `state.schema`; raises DataError where the engine cannot read them."""
+        """All rows in batches with `state.schema`.
+
+        Raises DataError where the engine cannot read them, UnavailableError where a server does not answer.
+        """
 
 
 class PyIcebergEngine:
@@ -55,7 +59,7 @@ class PyIcebergEngine:
                 for batch in reader.to_record_batches([task]):
                     yield from _slices(from_batch(batch, state.schema))
         except (OSError, pa.ArrowInvalid, ValueError) as error:
-            raise DataError(f"PyIceberg cannot read {state.name}: {error}") from error
+            raise _problem("PyIceberg", state, error) from error
 
 
 class DuckEngine:
@@ -78,7 +82,7 @@ class DuckEngine:
                 for batch in result.to_arrow_reader(BATCH_ROWS):
                     yield from_batch(batch, state.schema)
         except duckdb.Error as error:
-            raise DataError(f"DuckDB cannot read {state.name}: {error}") from error
+            raise _problem("DuckDB", state, error) from error
 
 
 class TrinoEngine:
@@ -105,6 +109,14 @@ class TrinoEngine:
 def quoted_column(name: str) -> str:
     """A column name in double quotes."""
     return f'"{name}"'
+
+
+def _problem(engine: str, state: TableState, error: Exception) -> LakehouseError:
+    if any(word in str(error) for word in NO_ANSWER):
+        return UnavailableError(
+            f"{engine} cannot reach the files of {state.name} ({error}); check that the storage runs (`make status`)"
+        )
+    return DataError(f"{engine} cannot read {state.name}: {error}")
 
 
 def _slices(frame: pa.Table) -> Iterator[pa.Table]:

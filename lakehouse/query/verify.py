@@ -13,7 +13,7 @@ from typing import Any
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import StaticTable
 
-from lakehouse.errors import DataError, UnknownNameError
+from lakehouse.errors import DataError, UnavailableError, UnknownNameError
 from lakehouse.query.engines import Engine, TableState
 from lakehouse.query.frames import to_plain
 from lakehouse.query.locations import near_names, read_locations
@@ -89,7 +89,15 @@ def verify(iceberg: Catalog, engines: Sequence[Engine], *, tables: Collection[st
 
 
 def _compare(name: str, location: str, properties: Mapping[str, str], engines: Sequence[Engine]) -> TableReport:
-    state = _state(name, StaticTable.from_metadata(location, dict(properties)))
+    try:
+        state = _state(name, StaticTable.from_metadata(location, dict(properties)))
+    except FileNotFoundError:
+        error = f"{name}: the Iceberg catalog names {location}, which does not exist"
+        return TableReport(name, None, tuple(Reading(engine.name, 0, add_hashes(), 0.0, error) for engine in engines))
+    except OSError as error:
+        raise UnavailableError(
+            f"verify: the metadata of {name} could not be read ({error}); check that the storage runs (`make status`)"
+        ) from error
     return TableReport(name, state.snapshot_id, tuple(_read(engine, state) for engine in engines))
 
 

@@ -206,3 +206,15 @@ def test_a_connection_downloads_nothing(iceberg: SqlCatalog, articles: Table) ->
         loaded = db.execute("select extension_name from duckdb_extensions() where loaded").fetchall()
     assert settings == {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     assert {("avro",), ("httpfs",), ("iceberg",)} <= set(loaded)
+
+
+def test_a_store_that_does_not_answer_says_so(iceberg: SqlCatalog, articles: Table) -> None:
+    from pathlib import Path
+
+    with connect(iceberg) as db:
+        append(articles, [record(DAY, 2, "c")])
+        Path(plain_path(articles.metadata_location)).unlink()
+        with pytest.raises(UnavailableError, match=r"metadata\.json.*make status"):
+            db.execute("select 1")
+        with pytest.raises(UnavailableError):
+            connect(iceberg)

@@ -140,3 +140,13 @@ def test_a_value_that_does_not_fit_is_an_error() -> None:
         from_rows([[2**40, Decimal("1.00")]], schema)
     with pytest.raises(pa.ArrowInvalid):
         from_rows([[1, Decimal("1.001")]], schema)
+
+
+def test_a_metadata_file_that_is_gone_is_a_difference(iceberg: SqlCatalog, kinds: Table, articles: Table) -> None:
+    Path(plain_path(kinds.metadata_location)).unlink()
+    report = verify(iceberg, ENGINES)
+    assert [table.describe() for table in report.differences] == [
+        "; ".join([f"raw.kinds: {text}", text])
+        for text in [f"raw.kinds: the Iceberg catalog names {kinds.metadata_location}, which does not exist"]
+    ]
+    assert len(report.tables) == 3
