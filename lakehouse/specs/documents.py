@@ -77,6 +77,8 @@ class Document:
 
 def read_document(path: Path, file: str) -> tuple[Document | None, list[Problem]]:
     """The document at `path`, as far as it can be read, and everything wrong with the way it is written."""
+    if path.exists() and not path.is_file():
+        return None, [Problem(file, "", "is not a plain file", "make it a file that you may read")]
     try:
         with path.open("rb") as stream:
             raw = stream.read(MAX_FILE_BYTES + 1)
@@ -197,7 +199,7 @@ def path_text(path: YamlPath) -> str:
         elif PLAIN_KEY.fullmatch(part):
             text += f".{part}" if text else part
         else:
-            text += f'["{part[:60]}"]'
+            text += f'["{"".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in part[:60])}"]'
     return text
 
 

@@ -43,10 +43,10 @@ def find_files(root: Path) -> tuple[list[DeclaredFile], list[Problem]]:
             continue
         if path.name not in FOLDERS or not path.is_dir():
             hint = near_names(path.name, (*FOLDERS, URL_RULES), "its parts")
-            problems.append(Problem(f"{root.name}/{path.name}", "", "is not a part of the catalog", hint))
+            problems.append(Problem(_printable(f"{root.name}/{path.name}"), "", "is not a part of the catalog", hint))
             continue
         for inner, parts in _files_below(path):
-            file = f"{root.name}/{path.name}/{'/'.join(parts)}"
+            file = _printable(f"{root.name}/{path.name}/{'/'.join(parts)}")
             declared = _declared(path.name, parts, inner, file)
             if declared is None:
                 right = f"name it {FORMS[path.name]}, names in lower-case letters, digits and _"
@@ -54,6 +54,12 @@ def find_files(root: Path) -> tuple[list[DeclaredFile], list[Problem]]:
             else:
                 found.append(declared)
     return sorted(found), problems + _version_gaps(root, found)
+
+
+def _printable(file: str) -> str:
+    """A file name that any terminal can show; names need not be UTF-8."""
+    text = file.encode("utf-8", "backslashreplace").decode("utf-8")
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def _is_beside(path: Path) -> bool:
@@ -66,7 +72,7 @@ def _files_below(folder: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
     for path in sorted(folder.iterdir()):
         if _is_beside(path):
             continue
-        if path.is_dir():
+        if path.is_dir() and not path.is_symlink():
             yield from ((inner, (path.name, *parts)) for inner, parts in _files_below(path))
         else:
             yield path, (path.name,)

@@ -88,7 +88,13 @@ def load_catalog(root: Path, judge: Judge | None = None) -> Catalog:
         wrong = "does not exist" if not root.exists() else "is not a folder"
         raise CatalogError([Problem(str(root), "", wrong, "run in the project's folder, or set LAKEHOUSE_CATALOG_DIR")])
     reading = _Reading(root)
-    reading.read_all()
+    try:
+        reading.read_all()
+    except OSError as error:
+        wrong = f"cannot be listed: {error.strerror or error}"
+        raise CatalogError(
+            [Problem(str(error.filename or root), "", wrong, "make it a folder that you may read")]
+        ) from None
     reading.judge_all(judge)
     if reading.problems:
         raise CatalogError(sorted(set(reading.problems), key=_place))

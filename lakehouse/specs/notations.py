@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from datetime import UTC, datetime
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -15,13 +16,14 @@ from lakehouse.model.urls import url_host
 from lakehouse.specs.base import Misfit, near_names
 
 MAX_PATTERN = 2000
+LEAP_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
 NO_CHARSETS = frozenset({"idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape"})
 
 
 @lru_cache(maxsize=4096)
 def checked_cron(value: str) -> str:
-    """A cron expression of five fields."""
-    from croniter import croniter
+    """A cron expression of five fields that is due some day."""
+    from croniter import CroniterBadDateError, croniter
 
     right = "write five fields: minute hour day month weekday, such as '30 6 * * *'"
     fields = value.split()
@@ -29,6 +31,12 @@ def checked_cron(value: str) -> str:
         raise Misfit(f"cron {value[:60]!r} has {len(fields)} fields", right)
     if not croniter.is_valid(value):
         raise Misfit(f"cron {value[:60]!r} cannot be right", right)
+    if any(field[0] in "rR" for field in fields):
+        raise Misfit(f"cron {value[:60]!r} draws a time at random", right)
+    try:
+        croniter(value, LEAP_YEAR).get_next()
+    except CroniterBadDateError:
+        raise Misfit(f"cron {value[:60]!r} is never due", "name a day that exists, such as '0 6 1 * *'") from None
     return value
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from lakehouse.model.partition import Layer
 from lakehouse.specs.base import CodeName, Declared, Misfit, near_names
-from lakehouse.specs.types import Scalar, TypeProblem, parse_type
+from lakehouse.specs.types import ListOf, MapOf, Scalar, StructOf, TypeProblem, parse_type
 
 LEAD = ("source", "dt", "schema_version")
 FRAME = (
@@ -16,6 +16,12 @@ FRAME = (
     *("template", "template_version", "collect_time", "snap_key"),
 )
 ENUMERABLE = {"string": str, "int": int, "long": int}
+LARGEST = {"int": 2**31, "long": 2**63}
+
+
+def _is_of(value: Any, name: str) -> bool:
+    """Whether an allowed value is of the scalar type `name`; true is no number here."""
+    return type(value) is ENUMERABLE[name] and (name not in LARGEST or -LARGEST[name] <= value < LARGEST[name])
 
 
 class FieldSpec(Declared):
@@ -46,15 +52,13 @@ class FieldSpec(Declared):
         if self.values is None:
             return self
         tree = parse_type(self.type)
-        kind = ENUMERABLE.get(tree.name) if isinstance(tree, Scalar) else None
-        if kind is None:
+        name = tree.name if isinstance(tree, Scalar) else ""
+        if name not in ENUMERABLE:
             raise Misfit(f"a {self.type} cannot be an enumeration", "remove `values`: string, int and long have them")
         for at, value in enumerate(self.values):
-            if type(value) is not kind:
+            if not _is_of(value, name):
                 raise Misfit(
-                    f"{value!r} is no {self.type}",
-                    f"allowed values are of the field's type {self.type}",
-                    ("values", at),
+                    f"{value!r} is no {name}", f"allowed values are of the field's type {name}", ("values", at)
                 )
         if not self.values or len(set(self.values)) < len(self.values):
             raise Misfit("allowed values are empty or repeat themselves", "list each value once", ("values",))
@@ -112,8 +116,14 @@ class SchemaSpec(Declared):
             if field.name in self.given_columns:
                 hint = "remove the field; every such table has this column"
                 raise Misfit(f"{field.name!r} is added by itself", hint, ("fields", at, "name"))
+        unordered = {"tags", "flags"} - {field.name for field in self.fields}
+        unordered |= {
+            field.name for field in self.fields if isinstance(parse_type(field.type), ListOf | MapOf | StructOf)
+        }
         for at, column in enumerate(self.sort):
             if column.removeprefix("-") not in self.columns:
                 hint = near_names(column.removeprefix("-"), self.columns, "columns", most=40)
                 raise Misfit(f"{column!r} is not a column of this table", hint, ("sort", at))
+            if column.removeprefix("-") in unordered:
+                raise Misfit(f"{column!r} has no order", "sort by columns that hold one value a row", ("sort", at))
         return self

@@ -20,7 +20,7 @@ from lakehouse.specs.notations import (
 Css = Annotated[str, AfterValidator(checked_css)]
 Regex = Annotated[str, AfterValidator(checked_regex)]
 HostName = Annotated[str, AfterValidator(checked_host)]
-Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*(s|m|h|d)$")]
+Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}(s|m|h|d)$")]
 
 
 class Fetcher(StrEnum):
@@ -141,7 +141,7 @@ class SourceSpec(Declared):
     checks: CodeName = "default"
     by_date: bool = Field(default=False, description="addressed by date: the day asked for is the day collected")
     priority: int = Field(default=5, ge=1, le=9)
-    tags: tuple[str, ...] = ()
+    tags: tuple[Annotated[str, StringConstraints(min_length=1)], ...] = ()
     limits: Limits = Limits()
     limited: tuple[LimitedSignature, ...] = ()
     secret_params: tuple[str, ...] = Field(default=(), description="URL parameters blanked in everything stored")

@@ -200,14 +200,14 @@ class _Reader:
         found = self.peek()
         if found != sign:
             form = OTHER_NAMES[inside]
-            seen = "it ends" if found is None else f"there is {found!r}"
+            seen = "it ends" if found is None else f"there is {found[:60]!r}"
             raise self.problem(f"{seen} where {sign!r} belongs", f"write {form}")
         self.at += 1
 
     def take_word(self, what: str) -> str:
         found = self.peek()
         if found is None or not (found[0].isalpha() or found[0] == "_"):
-            seen = "it ends" if found is None else f"there is {found!r}"
+            seen = "it ends" if found is None else f"there is {found[:60]!r}"
             raise self.problem(f"{seen} where {what} belongs", f"types are {', '.join(FORMS)}")
         self.at += 1
         return found
@@ -215,7 +215,7 @@ class _Reader:
     def take_number(self) -> int:
         found = self.peek()
         if found is None or not found.isdigit() or len(found) > 3:
-            seen = "it ends" if found is None else f"there is {found!r}"
+            seen = "it ends" if found is None else f"there is {found[:60]!r}"
             raise self.problem(f"{seen} where a whole number belongs", "write decimal(P,S), such as decimal(18,2)")
         self.at += 1
         return int(found)
@@ -223,7 +223,7 @@ class _Reader:
     def expect_end(self) -> None:
         found = self.peek()
         if found is not None:
-            raise self.problem(f"goes on with {found!r} after a whole type", "write one type")
+            raise self.problem(f"goes on with {found[:60]!r} after a whole type", "write one type")
 
     def problem(self, wrong: str, right: str) -> TypeProblem:
         return TypeProblem(f"type {self.text[:200]!r}: {wrong}", right)

@@ -40,7 +40,7 @@ BOUNDS = {
 PATTERNS = {
     r"^[a-z][a-z0-9_]{0,63}$": "use lower-case letters, digits and _, a letter first, at most 64",
     r"^[a-z][a-z0-9_]{0,63}@[1-9][0-9]{0,5}$": "write name@version, such as articles@1",
-    r"^[1-9][0-9]*(s|m|h|d)$": "write a number and s, m, h or d, such as 15m",
+    r"^[1-9][0-9]{0,5}(s|m|h|d)$": "write a number and s, m, h or d, such as 15m",
     r"^[a-z]{2}$": "write two lower-case letters, such as zh or en",
     r"^(raw|clean|feature|meta)\.[a-z][a-z0-9_]{0,63}$": "write layer.name, such as clean.articles",
 }

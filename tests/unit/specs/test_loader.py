@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,22 @@ def test_a_file_that_nothing_would_read_is_a_problem(folder: Any, file: str, mes
 def test_an_unknown_part_of_the_catalog_is_a_problem(folder: Any) -> None:
     folder.write("surces/x.yaml", "a: 1")
     assert folder.problems() == ["catalog/surces: is not a part of the catalog; did you mean 'sources'?"]
+
+
+def test_a_folder_that_contains_itself_ends(folder: Any) -> None:
+    (folder.root / "sources" / "again").symlink_to(folder.root / "sources", target_is_directory=True)
+    (folder.root / "sources" / "more").symlink_to(folder.root, target_is_directory=True)
+    assert [problem.partition(":")[0] for problem in folder.problems()] == [
+        "catalog/sources/again",
+        "catalog/sources/more",
+    ]
+
+
+def test_a_file_name_that_is_no_text_can_be_shown(folder: Any) -> None:
+    (folder.root / "sources" / os.fsdecode(b"\xff\n.yaml")).touch()
+    (found,) = folder.problems()
+    assert found.startswith("catalog/sources/\\udcff\\n.yaml: is not where a declared file belongs")
+    assert found.encode("utf-8").decode("utf-8") == found
 
 
 def test_notes_and_hidden_files_are_left_alone(folder: Any) -> None:

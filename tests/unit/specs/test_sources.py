@@ -25,6 +25,7 @@ KINDS = "it is one of website, column, keyword, account, blogger, other"
 PRIVATE = "add `allow_private: true` if that is meant"
 CHARSET = "name a charset such as utf-8, gb18030 or big5"
 ZONE = "write an IANA name such as Asia/Shanghai"
+A_DAY = "name a day that exists, such as '0 6 1 * *'"
 LIMIT_KEYS = (
     "keys are attempts, backoff, connect_timeout, interval, max_body_bytes, max_redirects, read_timeout, total_timeout"
 )
@@ -98,6 +99,10 @@ DURATION = "write a number and s, m, h or d, such as 15m"
         ('"30 6 * * *"', '"@daily"', "8: tasks[0].cron: cron '@daily' has 1 fields", FIVE),
         ('"30 6 * * *"', "daily at noon or so", "8: tasks[0].cron: cron 'daily at noon or so' cannot be right", FIVE),
         (CRON, "interval: 15 minutes", "8: tasks[0].interval: is the text '15 minutes'", DURATION),
+        ('"30 6 * * *"', '"0 6 30 2 *"', "8: tasks[0].cron: cron '0 6 30 2 *' is never due", A_DAY),
+        ('"30 6 * * *"', '"R 6 * * *"', "8: tasks[0].cron: cron 'R 6 * * *' draws a time at random", FIVE),
+        (CRON, "interval: 9999999d", "8: tasks[0].interval: is the text '9999999d'", DURATION),
+        (TEMPLATE, "tags: ['']", "4: tags[0]: is empty", "write something"),
         (CRON, "interval: 0m", "8: tasks[0].interval: is the text '0m'", DURATION),
         (
             f"    {CRON}\n",
