@@ -21,7 +21,10 @@ LARGEST = {"int": 2**31, "long": 2**63}
 
 def _is_of(value: Any, name: str) -> bool:
     """Whether an allowed value is of the scalar type `name`; true is no number here."""
-    return type(value) is ENUMERABLE[name] and (name not in LARGEST or -LARGEST[name] <= value < LARGEST[name])
+    if type(value) is not ENUMERABLE[name]:
+        return False
+    number: Any = value
+    return name not in LARGEST or bool(-LARGEST[name] <= number < LARGEST[name])
 
 
 class FieldSpec(Declared):
