@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 from lakehouse.clock import Clock
-from lakehouse.errors import SettingError, UnavailableError
+from lakehouse.errors import SettingError
 from lakehouse.logs import blank_secrets
 from lakehouse.settings import (
-    ICEBERG_CATALOG,
     SNAPSHOT_BUCKET,
     WAREHOUSE_BUCKET,
     Profile,
@@ -68,17 +67,10 @@ class Lake:
     @cached_property
     def iceberg(self) -> IcebergCatalog:
         """The Iceberg SQL catalog with its file access."""
-        from pyiceberg.catalog.sql import SqlCatalog
-        from sqlalchemy.exc import SQLAlchemyError
+        from lakehouse.tables.iceberg import open_iceberg
 
         properties = iceberg_properties(self.settings)
-        try:
-            return SqlCatalog(ICEBERG_CATALOG, **properties)
-        except SQLAlchemyError as error:
-            raise UnavailableError(
-                f"the Iceberg catalog at {blank_secrets(properties['uri'])} does not answer "
-                f"({_first_line(error)}); `make status` shows which servers run"
-            ) from error
+        return open_iceberg(properties.pop("uri"), properties.pop("warehouse"), properties)
 
     @cached_property
     def committer(self) -> Committer:

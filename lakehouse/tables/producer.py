@@ -55,8 +55,8 @@ def live_files(table: Table, keys: Collection[Key]) -> LiveFiles:
     """The current data files of partitions; raises ConflictError for a partition that carries delete files."""
     snapshot = table.current_snapshot()
     files: dict[Key, list[DataFile]] = {key: [] for key in keys}
-    if snapshot is None:
-        return LiveFiles(None, files, {})
+    if snapshot is None or not keys:
+        return LiveFiles(snapshot.snapshot_id if snapshot else None, files, {})
     evaluate = manifest_evaluator(
         table.spec(), table.schema(), inclusive_projection(table.schema(), table.spec())(key_filter(table, keys))
     )
