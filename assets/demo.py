@@ -29,9 +29,11 @@ from infra.demo_site import run_site
 from infra.demo_site.catalog import copy_catalog
 from infra.demo_site.server import DEFAULT_PORT, HOST, SERVER_NAME
 from lakehouse.errors import ConfigError, LakehouseError
+from lakehouse.fetch.browser import find_browser
 from lakehouse.model.partition import SourceDay
 from lakehouse.settings import Profile, Settings, load_settings
 from lakehouse.specs.loader import load_catalog
+from lakehouse.specs.source import Fetcher, SourceSpec
 
 PREFIX = "demo_"
 PAST_DAYS = 2
@@ -72,11 +74,26 @@ def is_demo_site(address: str) -> bool:
 def demo_days(settings: Settings) -> list[SourceDay]:
     """Today of every demo source, and the past days of those addressed by date; raises ConfigError without any."""
     today = settings.clock.today()
-    sources = [spec for name, spec in load_catalog(settings.catalog_dir).sources.items() if name.startswith(PREFIX)]
-    if not sources:
-        raise ConfigError(f"{settings.catalog_dir}/sources has no {PREFIX}*.yaml; run the demo in the project's folder")
+    sources = demo_sources(settings)
     past = [today - timedelta(days=n) for n in range(1, PAST_DAYS + 1)]
     return sorted(SourceDay(spec.source, day) for spec in sources for day in (today, *(past if spec.by_date else ())))
+
+
+def demo_sources(settings: Settings) -> list[SourceSpec]:
+    """The demo's sources; those that need a browser are left out, with a word, where no Chromium is to be found."""
+    declared = load_catalog(settings.catalog_dir).sources
+    found = [spec for name, spec in declared.items() if name.startswith(PREFIX)]
+    if not found:
+        raise ConfigError(f"{settings.catalog_dir}/sources has no {PREFIX}*.yaml; run the demo in the project's folder")
+    try:
+        find_browser(settings.browser_path)
+    except ConfigError as error:
+        if settings.browser_path is not None:
+            raise
+        scripted = [spec.source for spec in found if spec.fetcher is Fetcher.BROWSER]
+        sys.stderr.write(f"  leaving out {', '.join(scripted)}: {error}\n")
+        found = [spec for spec in found if spec.source not in scripted]
+    return found
 
 
 def run_days(settings: Settings, days: Sequence[SourceDay]) -> dict[str, Any]:

@@ -67,9 +67,11 @@ def run_demo(*, quiet: bool) -> dict[str, Any]:
         file = Path(folder) / "run.json"
         arguments = [sys.executable, "-m", "assets.demo", "--report", str(file)]
         environment = {"LAKEHOUSE_LOG_LEVEL": "WARNING", **os.environ}
-        stderr = subprocess.DEVNULL if quiet else None
-        done = subprocess.run(arguments, check=False, env=environment, stderr=stderr)
+        done = subprocess.run(
+            arguments, check=False, env=environment, stderr=subprocess.PIPE if quiet else None, text=True
+        )
         if not file.is_file():
+            click.echo(done.stderr or "the demo's run ended without a report", err=True)
             sys.exit(done.returncode or 1)
         report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return report

@@ -17,6 +17,7 @@ from assets import demo
 from infra.demo_site import Answer, answers, run_site
 from infra.demo_site.catalog import copy_catalog
 from lakehouse.cli.demo import describe_lake
+from lakehouse.errors import ConfigError
 from lakehouse.lake import open_lake
 from lakehouse.query import connect
 from lakehouse.settings import Settings, load_settings
@@ -208,3 +209,21 @@ def test_a_catalog_without_demo_sources_is_an_error_before_any_work(
     assert not (tmp_path / "run.json").exists()
     assert not (tmp_path / "home").exists()
     assert os.environ.get("DAGSTER_HOME") != str(tmp_path / "home" / "dagster")
+
+
+def test_without_a_browser_the_scripted_column_is_left_out_with_a_word(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = load_settings(home=tmp_path, catalog_dir=ROOT / "catalog")
+    assert "demo_js" in {day.source for day in demo.demo_days(settings)}
+
+    def find_none(path: str | None) -> str:
+        raise ConfigError(f"no browser at {path}")
+
+    monkeypatch.setattr(demo, "find_browser", find_none)
+    left = {day.source for day in demo.demo_days(settings)}
+    assert left == {"demo_daily", "demo_gazette", "demo_nasty", "demo_news", "demo_world"}
+    assert "leaving out demo_js" in capsys.readouterr().err
+    wrong = settings.model_copy(update={"browser_path": "/nowhere/chromium"})
+    with pytest.raises(ConfigError):
+        demo.demo_days(wrong)
