@@ -15,7 +15,7 @@ CHARS_PER_MARK = 50
 
 def count_chars(text: str | None) -> int:
     """Characters without white space."""
-    return sum(1 for char in text if not char.isspace()) if text else 0
+    return sum(map(len, text.split())) if text else 0
 
 
 def count_marks(text: str | None) -> int:

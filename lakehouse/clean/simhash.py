@@ -8,12 +8,12 @@ from hashlib import blake2b
 TOKEN = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]", re.IGNORECASE)
 BITS = 64
 SHINGLE = 3
-SAMPLE_TOKENS = 20_000
+SAMPLE = 100_000
 
 
 def simhash(text: str | None) -> str | None:
     """16 hex digits over shingles of three tokens (a latin word or one CJK character); None without tokens."""
-    tokens = TOKEN.findall((text or "").lower())[:SAMPLE_TOKENS]
+    tokens = TOKEN.findall((text or "")[:SAMPLE].lower())
     if not tokens:
         return None
     grams: dict[str, int] = {}

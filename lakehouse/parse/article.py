@@ -9,7 +9,7 @@ from typing import Any
 import lxml.html
 
 from lakehouse.model.record import Evidence, TimeConfidence
-from lakehouse.parse.blocks import Outline, read_outline, weight_of
+from lakehouse.parse.blocks import MAX_BLOCKS, Outline, read_outline, weight_of
 from lakehouse.parse.body import Body, find_body
 from lakehouse.parse.byline import find_author, find_origin
 from lakehouse.parse.dom import node_path
@@ -26,12 +26,18 @@ TAGS = re.compile(r"<(?:/?(?:p|div|br|li|h[1-6])\b[^<>]*)>|<[^<>]{1,200}>|\r")
 AROUND = 10
 
 
+class TooMuchText(Exception):
+    """A page has more blocks of text than are looked at."""
+
+
 def extract_article(
     root: lxml.html.HtmlElement, reader: TimeReader, url: str
 ) -> tuple[dict[str, Any], dict[str, Evidence]]:
-    """Values and evidence of a page; what it does not say is None."""
+    """Values and evidence of a page; what it does not say is None. Raises TooMuchText."""
     structured = read_structured(root)
     outline = read_outline(root)
+    if outline.cut:
+        raise TooMuchText(f"the page has more than {MAX_BLOCKS} blocks of text")
     title = find_title(root, outline, structured, url)
     place = title.block.index if title is not None and title.block is not None else None
     body = find_body(outline, place)

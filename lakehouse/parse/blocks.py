@@ -135,12 +135,14 @@ SPACE = re.compile(r"[ \t\r\n\f\v\u00a0\u3000\u200b\ufeff]+")
 CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 CJK_WEIGHT = 2.5
 CLOCK = re.compile(r"\d{1,2}[:：]\d{2}")
-MAX_BLOCKS = 60_000
+MAX_BLOCKS = 40_000
 PARAGRAPH = 60.0
 MOST = 0.5
 LIMITS = {"comments": 0.8}
 CAPTION = 400.0
 BREAKS = frozenset({"br", "hr"})
+
+NO_CUES: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -175,16 +177,19 @@ class Span:
 
 @dataclass(slots=True)
 class Outline:
-    """All blocks and spans of a page."""
+    """All blocks and spans of a page, inner spans before outer ones; `cut` if there were more than MAX_BLOCKS."""
 
     blocks: list[Block] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
+    cut: bool = False
 
 
 def weight_of(text: str) -> float:
     """Length without white space, a CJK character counted as 2.5 letters."""
     letters = len(text) - text.count(" ") - text.count("\n")
-    return letters + (CJK_WEIGHT - 1) * len(CJK.findall(text)) if not text.isascii() else float(letters)
+    if text.isascii():
+        return float(letters)
+    return letters + (CJK_WEIGHT - 1) * (len(text) - len(CJK.sub("", text)))
 
 
 def cues_of(element: lxml.html.HtmlElement, tag: str) -> frozenset[str]:
@@ -204,9 +209,6 @@ def _cues_of_names(tag: str, role: str | None, names: str) -> frozenset[str]:
     return frozenset(found) or NO_CUES
 
 
-NO_CUES: frozenset[str] = frozenset()
-
-
 class _Walk:
     """One pass over the tree, without recursion: a page may be nested deeper than Python's stack."""
 
@@ -217,7 +219,7 @@ class _Walk:
         self.strong = 0
 
     def add(self, text: str | None, *, linked: bool, strong: bool) -> None:
-        if text:
+        if text and (self.pieces or not text.isspace()):
             # `<span>2018-03-08</span><span>23:16</span>` is set apart by style alone.
             if self.pieces and self.pieces[-1][-1].isdigit() and CLOCK.match(text):
                 self.pieces.append(" ")
@@ -234,7 +236,9 @@ class _Walk:
         raw = "".join(self.pieces)
         text = SPACE.sub(" ", raw).strip()
         blocks = self.outline.blocks
-        if text and len(blocks) < MAX_BLOCKS:
+        if len(blocks) >= MAX_BLOCKS:
+            self.outline.cut = True
+        elif text:
             weight = weight_of(text)
             links = min(weight_of(SPACE.sub(" ", "".join(self.link_pieces))), weight) if self.link_pieces else 0.0
             emphasis = self.strong > 0.8 * len(raw.strip())
@@ -275,6 +279,9 @@ def read_outline(
         elif tag in BREAKS:
             walk.close(frame.owner or frame)
             walk.add(child.tail, linked=frame.linked, strong=frame.strong)
+        elif not len(child) and tag in INLINE_TAGS:
+            walk.add(child.text, linked=frame.linked or tag == "a", strong=frame.strong or tag in STRONG)
+            walk.add(child.tail, linked=frame.linked, strong=frame.strong)
         else:
             stack.append(_enter(walk, frame, child, tag))
     mark_cues(walk.outline)
@@ -311,18 +318,25 @@ def mark_cues(outline: Outline) -> None:
     """
     blocks = outline.blocks
     weights = [0.0, *accumulate(block.weight - block.links if block.weight >= PARAGRAPH else 0.0 for block in blocks)]
-    found: list[set[str]] = [set() for _ in blocks]
+    steps: dict[str, list[int]] = {}
     for span in outline.spans:
         if not span.cues:
             continue
-        share = (weights[span.last] - weights[span.first]) / max(weights[-1], 1.0)
         weight = weights[span.last] - weights[span.first]
-        cues = {
-            cue for cue in span.cues if share <= LIMITS.get(cue, MOST) and not (cue == "caption" and weight > CAPTION)
-        }
-        span.cues = frozenset(cues)
-        if cues:
-            for index in range(span.first, span.last):
-                found[index] |= cues
-    for block, cues in zip(blocks, found, strict=True):
-        block.cues = frozenset(cues)
+        span.cues = frozenset(cue for cue in span.cues if _tells(cue, weight, weights[-1]))
+        for cue in span.cues:
+            changes = steps.setdefault(cue, [0] * (len(blocks) + 1))
+            changes[span.first] += 1
+            changes[span.last] -= 1
+    depths = {cue: list(accumulate(changes)) for cue, changes in steps.items()}
+    known: dict[frozenset[str], frozenset[str]] = {}
+    for block in blocks:
+        cues = frozenset([cue for cue, depth in depths.items() if depth[block.index]])
+        block.cues = known.setdefault(cues, cues)
+
+
+def _tells(cue: str, weight: float, whole: float) -> bool:
+    """Whether a cue of an element with so much prose says anything: a caption is short, a sidebar not half the page."""
+    if cue == "caption" and weight > CAPTION:
+        return False
+    return weight <= LIMITS.get(cue, MOST) * max(whole, 1.0)

@@ -21,6 +21,7 @@ STOP = re.compile("[.!?。！？…；;:：][\"'”’」』)）\\]]*$")
 STOP_OR_LONG = re.compile('[.!?。！？…"”’」]$|.{60}')
 MAX_HEAD = 25
 LABEL_COST = 6.0
+NEXT_TITLE = 25.0
 SHORT = 60.0
 MOSTLY_LINKS = 0.5
 FLOOR = -60.0
@@ -101,10 +102,11 @@ def _from_title(inside: list[Block], title: int | None) -> list[Block]:
         after = [block for block in inside if block.index > title]
         if _prose_weight(after) >= 0.5 * _prose_weight(inside):
             inside = after
-    following = [n for n, block in enumerate(inside) if block.tag == "h1" and n > 0 and block.weight >= 25]
-    for place in following:
-        if _prose_weight(inside[:place]) >= SHORT:
+    before = 0.0
+    for place, block in enumerate(inside):
+        if block.tag == "h1" and block.weight >= NEXT_TITLE and before >= SHORT:
             return inside[:place]
+        before += block.weight if is_prose(block) else 0.0
     return inside
 
 
@@ -112,6 +114,7 @@ def _continued(inside: list[Block], inner: frozenset[str], spans: list[Span]) ->
     """The blocks without what stands after the article and without boxes of related reading inside it."""
     total = _prose_weight(inside)
     main = _main_kind(inside)
+    boxes = _boxes(inside, spans, 0.25 * total)
     kept: list[Block] = []
     before, skip_to, waiting = 0.0, 0, False
     for block in inside:
@@ -121,7 +124,7 @@ def _continued(inside: list[Block], inner: frozenset[str], spans: list[Span]) ->
         if before >= 0.5 * total and (_comments_begin(block, inner) or ends_article(block.text, block.weight)):
             break
         if opens_related(block.text, block.weight):
-            skip_to = _end_of_box(block, spans, 0.25 * total, inside)
+            skip_to = boxes.get(block.index, block.index + 1)
             waiting = skip_to == block.index + 1
             continue
         if waiting and not (text and _kind(block) == main):
@@ -136,16 +139,17 @@ def _comments_begin(block: Block, inner: frozenset[str]) -> bool:
     return "comments" in block.cues and "comments" not in inner
 
 
-def _end_of_box(block: Block, spans: list[Span], most: float, inside: list[Block]) -> int:
-    """Where the box ends that a heading opens: the widest small element that begins with it."""
-    start = inside[0].index
-    end = block.index + 1
+def _boxes(inside: list[Block], spans: list[Span], most: float) -> dict[int, int]:
+    """Where the widest small element ends that begins with a block, by the block's index."""
+    if not inside:
+        return {}
+    start, stop = inside[0].index, inside[-1].index
+    sums = [0.0, *accumulate(block.weight if is_prose(block) else 0.0 for block in inside)]
+    ends: dict[int, int] = {}
     for span in spans:
-        if span.first == block.index and span.last > end and span.last <= inside[-1].index:
-            weight = _prose_weight(inside[span.first - start : span.last - start])
-            if weight <= most:
-                end = span.last
-    return end
+        if start <= span.first and span.last <= stop and sums[span.last - start] - sums[span.first - start] <= most:
+            ends[span.first] = max(ends.get(span.first, span.first + 1), span.last)
+    return ends
 
 
 def _kind(block: Block) -> Kind:

@@ -15,7 +15,11 @@ from lakehouse.parse.dom import node_path
 from lakehouse.parse.structured import Structured, plain
 
 MAX_TITLE = 100
+MAX_STATED = 500
+MAX_CANDIDATES = 600
 MIN_SQUASHED = 4
+PREFIX = 6
+NOT_WORDS = re.compile(r"[\W_]+")
 PARTS = re.compile(
     r"\s*[|｜_»«·•—–]+\s*|\s+[-:~/]+\s+|\s*::\s*|-{2,}|(?<=[\u3000-\u9fff\uff00-\uffef])-(?=[\u3000-\u9fff\uff00-\uffef])"
 )
@@ -38,7 +42,8 @@ class Title:
 
 def squashed(text: str) -> str:
     """Text for comparing: width and case folded, letters and digits alone."""
-    return "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())
+    folded = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return NOT_WORDS.sub("", folded.casefold())
 
 
 def find_title(root: lxml.html.HtmlElement, outline: Outline, structured: Structured, url: str) -> Title | None:
@@ -65,7 +70,7 @@ def _stated(root: lxml.html.HtmlElement, structured: Structured) -> Iterator[tup
     )
     for text, rule in candidates:
         if text and text.strip():
-            yield " ".join(text.split()), rule
+            yield " ".join(text[: 4 * MAX_STATED].split())[:MAX_STATED], rule
 
 
 def _in_head(element: lxml.html.HtmlElement) -> bool:
@@ -75,9 +80,15 @@ def _in_head(element: lxml.html.HtmlElement) -> bool:
 def _best_visible(outline: Outline, stated: list[str]) -> Title | None:
     squashed_stated = [squashed(text) for text in stated]
     best: tuple[float, Block] | None = None
+    looked = 0
     for block in outline.blocks:
         if not 0 < len(block.text) <= MAX_TITLE:
             continue
+        if block.tag not in HEADINGS and not any(block.text[:PREFIX] in text for text in stated) and not _level(block):
+            continue
+        looked += 1
+        if looked > MAX_CANDIDATES:
+            break
         rank = _rank(block, squashed_stated)
         if rank is not None and (best is None or rank > best[0]):
             best = (rank, block)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from zoneinfo import ZoneInfo
 
 from lakehouse.model.record import Page, Parsed
-from lakehouse.parse.article import extract_article
+from lakehouse.parse.article import TooMuchText, extract_article
 from lakehouse.parse.charset import decode_page, is_binary, is_html
 from lakehouse.parse.dom import parse_tree
 from lakehouse.parse.functions import StepContext
@@ -15,6 +16,7 @@ from lakehouse.specs.template import TemplateSpec
 
 GENERIC_VERSION = 1
 GENERIC = f"generic@{GENERIC_VERSION}"
+HAN = re.compile("[\u4e00-\u9fff]")
 CJK_SAMPLE = 20_000
 
 
@@ -33,6 +35,8 @@ def parse_page(
     """
     try:
         return _parse(page, template, zone, language, relative_times)
+    except TooMuchText as error:
+        return _failed(template, "parser_limit", str(error))
     except (RecursionError, MemoryError) as error:
         return _failed(template, "parser_limit", f"parsing needs too much: {type(error).__name__}")
     except Exception as error:  # noqa: BLE001
@@ -71,8 +75,9 @@ def _is_document(page: Page, template: TemplateSpec | None) -> bool:
 def _language(text: str) -> str | None:
     """`zh` where Han characters are many: some forms of times mean other things there."""
     sample = text[:CJK_SAMPLE]
-    han = sum(1 for char in sample if "\u4e00" <= char <= "\u9fff")
-    return "zh" if han > len(sample) * 0.01 else None
+    if sample.isascii():
+        return None
+    return "zh" if len(HAN.findall(sample)) > len(sample) * 0.01 else None
 
 
 def _failed(template: TemplateSpec | None, problem: str, detail: str) -> Parsed:

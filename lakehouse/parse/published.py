@@ -36,7 +36,9 @@ SCRIPT_TIME = re.compile(
     rf"""(?<![\w$])["']?(?:{SCRIPT_KEYS})["']?\s*[:=]\s*["']?(?P<value>\d{{4}}[-/年][^"'\n<>]{{4,30}}|\d{{10}}(?:\d{{3}})?)(?=["'\s,;}}|]|$)""",
     re.IGNORECASE,
 )
-MAX_SCRIPT = 400_000
+MAX_SCRIPT = 1_500_000
+AROUND = 12
+MAX_HEAD = 300
 LABEL_PUBLISHED = re.compile(
     r"发布|发表|发稿|刊发|日期|时间|published|posted|first\s+published|on\b|created", re.IGNORECASE
 )
@@ -134,10 +136,12 @@ def _shown(
 
 
 def _worth_reading(blocks: list[Block], title: int | None, body: tuple[int, int]) -> Iterable[Block]:
-    """Short blocks from a little before the title to the end of the body."""
+    """Short blocks from a little before the title to the first paragraphs, and those around the body's end."""
     first, last = body
-    start = min(first, title if title is not None else first) - 12
-    for block in blocks[max(start, 0) : last + 12]:
+    start = max(min(first, title if title is not None else first) - AROUND, 0)
+    middle = min(max(first, start) + 2 * AROUND, last)
+    head = blocks[start : min(middle, start + MAX_HEAD)]
+    for block in [*head, *blocks[max(last - AROUND, middle) : last + AROUND]]:
         if block.weight <= SHORT_BLOCK and not block.cues & NEVER_CUES:
             yield block
 
@@ -232,10 +236,12 @@ def _same_instant(wall: datetime, instant: datetime) -> datetime | None:
 
 def _in_scripts(root: lxml.html.HtmlElement, reader: TimeReader) -> Published | None:
     """A time under a telling key in a script, such as `publish_time: "2024-03-05 08:30"`."""
+    read = 0
     for script in root.iter("script"):
         text = script.text
-        if not text or len(text) > MAX_SCRIPT:
+        if not text or read + len(text) > MAX_SCRIPT:
             continue
+        read += len(text)
         for match in SCRIPT_TIME.finditer(text):
             found = reader.stamp(match["value"])
             if found is not None and found.confidence is TimeConfidence.ABSOLUTE:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,9 +39,7 @@ WEAK_TYPES = frozenset(
 MAX_JSON = 3_000_000
 MAX_NODES = 5_000
 MAX_METAS = 2_000
-COMMENTS = re.compile(
-    r"^\s*(?:<!--|//<!\[CDATA\[|<!\[CDATA\[|/\*<!\[CDATA\[\*/)|(?:-->|//\]\]>|\]\]>|/\*\]\]>\*/)\s*;?\s*$"
-)
+WRAPPERS = (("<!--", "-->"), ("//<![CDATA[", "//]]>"), ("<![CDATA[", "]]>"), ("/*<![CDATA[*/", "/*]]>*/"))
 TRAILING = re.compile(r",\s*(?=[}\]])")
 
 
@@ -95,7 +94,10 @@ def read_metas(root: lxml.html.HtmlElement) -> dict[str, list[str]]:
 
 def read_jsonld(text: str) -> list[dict[str, Any]]:
     """All objects of a JSON-LD script, outer before inner."""
-    text = COMMENTS.sub("", COMMENTS.sub("", text)).strip()
+    text = text.strip()
+    for start, end in WRAPPERS:
+        text = text.removeprefix(start).removesuffix(end).strip()
+    text = text.removesuffix(";")
     if not text or len(text) > MAX_JSON:
         return []
     for attempt in (text, TRAILING.sub("", text)):
@@ -107,10 +109,10 @@ def read_jsonld(text: str) -> list[dict[str, Any]]:
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    queue = [value]
+    queue = deque([value])
     seen = 0
     while queue and seen < MAX_NODES:
-        item = queue.pop(0)
+        item = queue.popleft()
         seen += 1
         if isinstance(item, dict):
             yield item

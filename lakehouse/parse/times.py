@@ -224,7 +224,8 @@ def read_time(
 
 
 def _plain(text: str) -> str:
-    return HAN_DATE.sub(_han_date, text.translate(FULL_WIDTH))
+    # Blanks are made single: the patterns allow several in many places, and a thousand would take for ever.
+    return HAN_DATE.sub(_han_date, " ".join(text.translate(FULL_WIDTH).split()))
 
 
 def _han_date(match: re.Match[str]) -> str:
@@ -249,7 +250,7 @@ def _matches(text: str) -> Iterator[tuple[re.Match[str], dict[str, int]]]:
     for match in NUMERIC.finditer(text):
         yield match, _day_and_month(int(match["first"]), int(match["other"]), match["sep"])
     for match in SHORT_YEAR.finditer(text):
-        yield match, _short_year(int(match["a"]), int(match["b"]), int(match["c"]), match["sep"])
+        yield match, _short_year(match)
     for match in NO_YEAR.finditer(text):
         yield match, {}
 
@@ -261,11 +262,12 @@ def _day_and_month(first: int, other: int, sep: str) -> dict[str, int]:
     return {"month": first, "day": other}
 
 
-def _short_year(a: int, b: int, c: int, sep: str) -> dict[str, int]:
-    """Year first with hyphens (18-03-08), last otherwise (3/8/18)."""
-    if sep == "-" and a > 12:
+def _short_year(match: re.Match[str]) -> dict[str, int]:
+    """Year first where it cannot be anything else or has two digits before hyphens (18-03-08), last otherwise."""
+    a, b, c = (int(match[name]) for name in ("a", "b", "c"))
+    if match["sep"] == "-" and len(match["a"]) == 2 and (a > 12 or b <= 12 < c):
         return {"year": 2000 + a, "month": b, "day": c}
-    return {"year": 2000 + c, **_day_and_month(a, b, sep)}
+    return {"year": 2000 + c, **_day_and_month(a, b, match["sep"])}
 
 
 def _clock(parts: dict[str, str]) -> timedelta | None:
