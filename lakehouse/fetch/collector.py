@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from types import FrameType
 from typing import Any
@@ -25,7 +26,7 @@ from lakehouse.fetch.report import CollectorDeps, CollectReport, Progress
 from lakehouse.fetch.step import Step, check_rules
 from lakehouse.ledger.batches import BatchIndex
 from lakehouse.ledger.queue import Queue
-from lakehouse.ledger.tasks import ENDED, HeldTask, Settlement
+from lakehouse.ledger.tasks import ENDED, HeldTask, NewTask, Settlement
 from lakehouse.ledger.workers import note_worker
 from lakehouse.model.fetch import EndedTask
 from lakehouse.snapshots.batches import MAX_BYTES, MAX_FETCHES, Books, upload_pending
@@ -41,8 +42,9 @@ def collect_day(
     """Collect what is due for one day: enqueue due tasks, work the queue until it is empty, spool, upload.
 
     With `force` a batch task of today is due from the start of the day, else once its scheduled time has passed. A day
-    whose tasks have all ended does nothing. Raises UnavailableError when the ledger or the store does not answer, and
-    ConfigError for a day in the future or rules that cannot be used; running again goes on where it stopped.
+    whose tasks have all ended does nothing, but for runs whose list could not be read: these are made again. Raises
+    UnavailableError when the ledger or the store does not answer, and ConfigError for a day in the future or rules that
+    cannot be used; running again goes on where it stopped.
     """
     check_rules(source)
     day = CollectDay(source, dt, deps, progress)
@@ -82,6 +84,7 @@ class CollectDay:
         note_worker(self.deps.ledger, self.deps.worker_id)
         report.due = tuple(task.name for task in due.tasks)
         report.enqueued = queue.enqueue(due.tasks)
+        report.enqueued += queue.enqueue(self._runs_again(due.tasks))
         report.torn = self.deps.spool.set_aside_torn(*day)
         try:
             self._upload()
@@ -96,6 +99,16 @@ class CollectDay:
         report.waiting = sum(count for state, count in counts.items() if state not in ENDED)
         report.ended = bool(counts) and report.waiting == 0
         return report
+
+    def _runs_again(self, due: Sequence[NewTask]) -> list[NewTask]:
+        """A further run of each due task whose list could not be read, once nothing of it is left open."""
+        day = (self.source.source, self.dt)
+        failed, still_open = self.queue.failed_runs(*day), self.queue.open_names(*day)
+        return [
+            replace(task, run_key=f"{task.run_key}+{failed[task.name]}")
+            for task in due
+            if task.name in failed and task.name not in still_open
+        ]
 
     def _work(self) -> None:
         with self._clients() as client:

@@ -159,6 +159,24 @@ class Queue:
         with self.ledger.read() as connection:
             return set(connection.execute(query).scalars())
 
+    def failed_runs(self, source: str, dt: date) -> dict[str, int]:
+        """Names of tasks of a day with a list page that could not be read when last tried, and their runs so far."""
+        columns = task.c
+        query = (
+            sa.select(columns.name, columns.run_key, columns.url_fp, columns.kind, columns.state)
+            .where(*_of_day(source, dt))
+            .order_by(columns.task_id)
+        )
+        newest: dict[tuple[str, str], TaskState] = {}
+        runs: dict[str, set[str]] = {}
+        with self.ledger.read() as connection:
+            for row in connection.execute(query):
+                runs.setdefault(row.name, set()).add(row.run_key)
+                if row.kind == FetchKind.LIST:
+                    newest[row.name, row.url_fp] = TaskState(row.state)
+        failed = {name for (name, _), state in newest.items() if state is TaskState.FAILED}
+        return {name: len(runs[name]) for name in sorted(failed)}
+
     def known_details(self, source: str, dt: date, run: tuple[str, str], url_fps: Collection[str]) -> set[str]:
         """Which pages this source already has (any day), or has asked for on `dt` in a run other than `run`.
 
