@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -26,6 +26,8 @@ from lakehouse.tables.normalize import to_arrow
 
 REJECTS, OUTCOMES = "clean.rejects", "clean.outcomes"
 PARENTS = ("fetches", "entries")
+ENTRY_COLUMNS = ("source", "dt", "url_fp", "entry", "collect_time", "page_no", "position")
+DAYS_AT_ONCE = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,29 +63,49 @@ def materialize_clean(
 
 
 def _clean_days(lake: Lake, notes: RunNotes, say: ProgressSink) -> dict[SourceDay, FittedDay]:
-    raws = [_read_raw(lake, day) for day in notes.days]
-    pages = sum(is_parsed(row) for raw in raws for row in raw.fetches)
     cleaned = {}
-    with PageParser(lake.store, pages) as parser:
-        for raw in raws:
+    with PageParser(lake.store, _count_fetches(lake, notes.days)) as parser:
+        for raw in _read_raw(lake, notes.days):
             say(f"{raw.day.key}: parsing {len(raw.fetches)} fetches")
+            log = get_log(source=raw.day.source, dt=raw.day.dt.isoformat(), run=lake.run_id)
             try:
                 cleaned[raw.day] = clean_raw_day(lake, raw, parser)
             except UnavailableError:
                 raise
             except LakehouseError as error:
                 notes.errors[raw.day] = str(error)
-                log = get_log(source=raw.day.source, dt=raw.day.dt.isoformat(), run=lake.run_id)
                 log.warning("cleaning failed", error=str(error))
+            except Exception as error:
+                # Whatever one page provokes must not stop the other sources of the run.
+                notes.errors[raw.day] = f"cleaning {raw.day.key} failed: {type(error).__name__}: {error}"
+                log.exception("cleaning failed")
     return cleaned
 
 
-def _read_raw(lake: Lake, day: SourceDay) -> RawDay:
-    fetches = lake.committer.scan("raw.fetches", [raw_partition(lake, day)]).to_pylist()
-    entries = lake.committer.scan(
-        "raw.entries", [raw_partition(lake, day, "entries")], ["url_fp", "entry", "collect_time", "page_no", "position"]
-    )
-    return RawDay(day, tuple(sorted(fetches, key=lambda row: row["fetch_id"])), entry_words(entries.to_pylist()))
+def _count_fetches(lake: Lake, days: Sequence[SourceDay]) -> int:
+    """Roughly how many pages wait, by the index."""
+    index = PartitionIndex(lake.ledger)
+    infos = (index.get(Layer.RAW, "raw.fetches", raw_partition(lake, day)) for day in days)
+    return sum(info.row_count for info in infos if info is not None)
+
+
+def _read_raw(lake: Lake, days: Sequence[SourceDay]) -> Iterator[RawDay]:
+    """What raw holds of each day, in order; a few days are read at once."""
+    for start in range(0, len(days), DAYS_AT_ONCE):
+        chunk = days[start : start + DAYS_AT_ONCE]
+        fetches = _rows_by_day(lake.committer.scan("raw.fetches", [raw_partition(lake, day) for day in chunk]))
+        lists = [raw_partition(lake, day, "entries") for day in chunk]
+        entries = _rows_by_day(lake.committer.scan("raw.entries", lists, ENTRY_COLUMNS))
+        for day in chunk:
+            rows = sorted(fetches.get(day, []), key=lambda row: str(row["fetch_id"]))
+            yield RawDay(day, tuple(rows), entry_words(entries.get(day, [])))
+
+
+def _rows_by_day(frame: pa.Table) -> dict[SourceDay, list[Row]]:
+    found: dict[SourceDay, list[Row]] = {}
+    for row in frame.to_pylist():
+        found.setdefault(SourceDay(row["source"], row["dt"]), []).append(row)
+    return found
 
 
 def clean_raw_day(lake: Lake, raw: RawDay, parser: PageParser) -> FittedDay:
@@ -116,14 +138,16 @@ def _commit(lake: Lake, notes: RunNotes, dataset: str, days: Sequence[FittedDay]
     frames = _frames(lake, dataset, placed)
     for table, frame in frames.items():
         commit = lake.committer.replace(table, frame, partitions)
-        for partition in partitions:
-            parents = [parent_name(lake, f"raw.{name}", raw_partition(lake, partition.day, name)) for name in PARENTS]
-            record_commit(lake, notes, commit, partition, parents)
+        record_commit(lake, notes, commit, partitions, lambda partition: _parents(lake, partition.day))
     filled = [partition for fitted, partition in placed if fitted.day.outcomes]
     set_first_effective(lake.committer, lake.decisions, dataset, filled)
     for fitted, partition in placed:
         notes.rows[partition.day] = dict(Counter(outcome.outcome.value for outcome in fitted.day.outcomes))
     return frames
+
+
+def _parents(lake: Lake, day: SourceDay) -> list[str]:
+    return [parent_name(lake, f"raw.{name}", raw_partition(lake, day, name)) for name in PARENTS]
 
 
 def _frames(lake: Lake, dataset: str, placed: Sequence[tuple[FittedDay, Partition]]) -> dict[str, pa.Table]:
@@ -140,7 +164,7 @@ def _frames(lake: Lake, dataset: str, placed: Sequence[tuple[FittedDay, Partitio
 
 def clean_partition_frames(lake: Lake, day: SourceDay) -> dict[str, pa.Table]:
     """What cleaning a day gives by table, made from raw in memory; nothing is committed."""
-    raw = _read_raw(lake, day)
+    [raw] = _read_raw(lake, [day])
     with PageParser(lake.store, sum(is_parsed(row) for row in raw.fetches)) as parser:
         fitted = clean_raw_day(lake, raw, parser)
     return _frames(lake, dataset_of(lake, day), [(fitted, record_partition(lake, day))])

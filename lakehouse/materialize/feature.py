@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,10 +11,11 @@ import pyarrow as pa
 from lakehouse.clean import article_features, articles_current, source_daily
 from lakehouse.lake import Lake
 from lakehouse.ledger.partitions import ENDED_STATES, PartitionIndex
-from lakehouse.materialize.days import checked_days, dataset_of, raw_partition, record_partition
+from lakehouse.materialize.days import checked_days, dataset_of, days_by_dataset, raw_partition, record_partition
 from lakehouse.materialize.index import RunNotes, describe_partition, parent_name, record_commit, record_state
 from lakehouse.materialize.result import PartitionResult, ProgressSink, ignore_progress
 from lakehouse.model.partition import Layer, Partition, PartitionState, SourceDay
+from lakehouse.specs.base import split_ref
 from lakehouse.tables.effective import current
 from lakehouse.tables.normalize import to_arrow
 
@@ -35,14 +36,17 @@ def materialize_feature(
     """
     say = progress or ignore_progress
     notes = RunNotes(checked_days(lake, days))
+    clean: dict[SourceDay, Rows] = {}
+    for dataset, group in days_by_dataset(lake, notes.days).items():
+        partitions = [record_partition(lake, day) for day in group]
+        clean |= _by_day(lake.committer.scan(lake.catalog.schema(dataset, None).table, partitions).to_pylist())
     articles = [day for day in notes.days if dataset_of(lake, day) == "articles"]
-    clean = _by_day(lake.committer.scan(ARTICLES, [record_partition(lake, day) for day in articles]).to_pylist())
-    say(f"computing features of {sum(map(len, clean.values()))} articles")
-    features = article_features(row for rows in clean.values() for row in rows)
+    say(f"computing features of {sum(len(clean.get(day, [])) for day in articles)} articles")
+    features = article_features(row for day in articles for row in clean.get(day, []))
     results = [(FEATURES, articles, _replace(lake, notes, FEATURES, features, articles))]
     newest = [row for source in sorted({day.source for day in articles}) for row in _current_rows(lake, source)]
     results.append((CURRENT, articles, _replace(lake, notes, CURRENT, newest, articles)))
-    daily = [_daily_row(lake, notes, day, clean.get(day, [])) for day in notes.days]
+    daily = _daily_rows(lake, notes, clean)
     results.append((DAILY, list(notes.days), _replace(lake, notes, DAILY, daily, notes.days)))
     _settle(lake, notes, results)
     return [
@@ -77,25 +81,31 @@ def _current_rows(lake: Lake, source: str) -> Rows:
     return [{name: value for name, value in row.items() if name in names} for row in articles_current(rows)]
 
 
-def _daily_row(lake: Lake, notes: RunNotes, day: SourceDay, rows: Rows) -> dict[str, Any]:
-    outcomes = lake.committer.scan("clean.outcomes", [record_partition(lake, day)]).to_pylist()
-    columns = ["collect_time", "body_bytes", "elapsed_ms"]
-    fetches = lake.committer.scan("raw.fetches", [raw_partition(lake, day)], columns).to_pylist()
-    entries = lake.committer.scan("raw.entries", [raw_partition(lake, day, "entries")], ["url_fp"]).num_rows
-    notes.rows[day] = dict(Counter(row["outcome"] for row in outcomes))
-    dataset = dataset_of(lake, day)
-    if dataset != "articles":
-        table = lake.catalog.schema(dataset, None).table
-        rows = lake.committer.scan(table, [record_partition(lake, day)]).to_pylist()
-    fields = lake.catalog.schema(dataset, record_partition(lake, day).schema_version).fields
-    return source_daily(
-        {"source": day.source, "dt": day.dt, "dataset": dataset},
-        fetches=fetches,
-        outcomes=outcomes,
-        rows=rows,
-        entries=entries,
-        fields=[field.name for field in fields],
-    )
+def _daily_rows(lake: Lake, notes: RunNotes, clean: Mapping[SourceDay, Rows]) -> Rows:
+    """The rows of `feature.source_daily`, in the order of the days."""
+    records = [record_partition(lake, day) for day in notes.days]
+    outcomes = _by_day(lake.committer.scan("clean.outcomes", records).to_pylist())
+    raw = [raw_partition(lake, day) for day in notes.days]
+    columns = ["source", "dt", "collect_time", "body_bytes", "elapsed_ms"]
+    fetches = _by_day(lake.committer.scan("raw.fetches", raw, columns).to_pylist())
+    lists = [raw_partition(lake, day, "entries") for day in notes.days]
+    entries = _by_day(lake.committer.scan("raw.entries", lists, ["source", "dt"]).to_pylist())
+    rows = []
+    for day in notes.days:
+        entered = outcomes.get(day, [])
+        notes.rows[day] = dict(Counter(row["outcome"] for row in entered))
+        dataset, version = split_ref(lake.catalog.source(day.source).writes)
+        rows.append(
+            source_daily(
+                {"source": day.source, "dt": day.dt, "dataset": dataset},
+                fetches=fetches.get(day, []),
+                outcomes=entered,
+                rows=clean.get(day, []),
+                entries=len(entries.get(day, [])),
+                fields=[field.name for field in lake.catalog.schema(dataset, version).fields],
+            )
+        )
+    return rows
 
 
 def _replace(lake: Lake, notes: RunNotes, table: str, rows: Rows, days: Sequence[SourceDay]) -> pa.Table:
@@ -106,13 +116,16 @@ def _replace(lake: Lake, notes: RunNotes, table: str, rows: Rows, days: Sequence
     if not partitions:
         return frame
     commit = lake.committer.replace(table, frame, partitions)
-    for partition in partitions:
-        parents = []
-        if table != CURRENT:
-            record = lake.catalog.schema(dataset_of(lake, partition.day), None).table
-            parents = [parent_name(lake, record, record_partition(lake, partition.day))]
-        record_commit(lake, notes, commit, partition, parents)
+    record_commit(lake, notes, commit, partitions, lambda partition: _parents(lake, table, partition))
     return frame
+
+
+def _parents(lake: Lake, table: str, partition: Partition) -> list[str]:
+    """The clean partition behind a feature partition; a table over all days names none."""
+    if table == CURRENT:
+        return []
+    record = lake.catalog.schema(dataset_of(lake, partition.day), None).table
+    return [parent_name(lake, record, record_partition(lake, partition.day))]
 
 
 def _settle(lake: Lake, notes: RunNotes, results: Sequence[tuple[str, Sequence[SourceDay], pa.Table]]) -> None:

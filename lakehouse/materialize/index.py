@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -20,7 +20,20 @@ from lakehouse.tables.committer import Commit, PartitionCommit
 from lakehouse.tables.content import content_hash
 
 PREVIEW_CHARS = 300
+PREVIEW_DAYS = 20
 NO_DAY = date(1970, 1, 1)
+
+Parents = Callable[[Partition], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """What is the same for all partitions of a table: where it lies, its columns, and what it is partitioned by."""
+
+    location: str
+    columns: tuple[tuple[str, str], ...]
+    partitioned: tuple[str, ...]
+    dataset: str
 
 
 @dataclass(slots=True)
@@ -34,6 +47,17 @@ class RunNotes:
     messages: dict[SourceDay, str] = field(default_factory=dict)
     states: dict[SourceDay, PartitionState] = field(default_factory=dict)
     changed: set[tuple[str, SourceDay]] = field(default_factory=set)
+    _facts: dict[str, TableFacts] = field(default_factory=dict)
+
+    def facts(self, lake: Lake, table: str) -> TableFacts:
+        """Facts of a table, read once a run."""
+        if table not in self._facts:
+            found, spec = lake.committer.table(table), lake.catalog.table_schema(table, None)
+            columns = tuple((column.name, str(column.field_type)) for column in found.schema().fields)
+            self._facts[table] = TableFacts(
+                found.location(), columns, PARTITION_COLUMNS[spec.partitioned], spec.dataset
+            )
+        return self._facts[table]
 
     @property
     def good(self) -> list[SourceDay]:
@@ -51,30 +75,45 @@ def indexed_partition(lake: Lake, table: str, partition: Partition) -> Partition
     return partition if "dt" in columns else Partition(partition.source, NO_DAY, partition.schema_version)
 
 
-def record_commit(lake: Lake, notes: RunNotes, commit: Commit, partition: Partition, parents: Sequence[str]) -> None:
-    """Write a partition's row of the index as of `commit`; a partition that changed is open until `record_state`."""
-    size = _size(lake, commit, partition)
+def record_commit(
+    lake: Lake, notes: RunNotes, commit: Commit, partitions: Sequence[Partition], parents: Parents
+) -> None:
+    """Write the rows of the index as of `commit`; a partition that changed is open until `record_state`."""
+    sizes = {done.partition: done for done in commit.partitions}
+    if "dt" not in notes.facts(lake, commit.table).partitioned:
+        by_source = {done.partition.source: done for done in commit.partitions}
+        sizes = {partition: by_source[partition.source] for partition in partitions if partition.source in by_source}
+    for partition in partitions:
+        size = sizes.get(partition) or _size(lake, commit.table, partition)
+        _record(lake, notes, commit, partition, size=size, parents=tuple(parents(partition)))
+
+
+def _record(
+    lake: Lake,
+    notes: RunNotes,
+    commit: Commit,
+    partition: Partition,
+    *,
+    size: PartitionCommit,
+    parents: tuple[str, ...],
+) -> None:
     index, layer = PartitionIndex(lake.ledger), _layer(commit.table)
     key = indexed_partition(lake, commit.table, partition)
     known = index.get(layer, commit.table, key)
-    same = known is not None and (known.checksum, known.row_count) == (size.checksum, size.rows)
-    if commit.changed and not same and (known is not None or size.rows):
+    same = known if known is not None and (known.checksum, known.row_count) == (size.checksum, size.rows) else None
+    if commit.changed and same is None and (known is not None or size.rows):
         notes.changed.add((commit.table, partition.day))
-    info = PartitionInfo(
-        layer=layer,
-        table=commit.table,
-        dataset=lake.catalog.table_schema(commit.table, None).dataset,
-        partition=key,
-        base_path=_base_path(lake, commit.table, partition),
+    info = replace(
+        _nothing(lake, notes, commit.table, partition),
         file_count=size.files,
         row_count=size.rows,
         byte_size=size.bytes,
-        state=known.state if same and known is not None else PartitionState.OPEN,
+        state=same.state if same else PartitionState.OPEN,
         checksum=size.checksum,
-        table_snapshot_id=known.table_snapshot_id if same and known is not None else commit.snapshot_id,
-        parents=tuple(parents),
+        table_snapshot_id=same.table_snapshot_id if same else commit.snapshot_id,
+        parents=parents,
     )
-    if not same or known is None or (known.parents, known.file_count) != (info.parents, info.file_count):
+    if same is None or (same.parents, same.file_count) != (info.parents, info.file_count):
         index.record(info)
 
 
@@ -88,24 +127,27 @@ def record_state(lake: Lake, notes: RunNotes, table: str, partition: Partition) 
     known = index.get(layer, table, key)
     if known is None:
         if state is PartitionState.FAILED:
-            index.record(_nothing(lake, table, partition, state))
+            index.record(replace(_nothing(lake, notes, table, partition), state=state))
         return
     failed_again = state is PartitionState.FAILED and known.state in ENDED_STATES and not notes.touched(partition.day)
     if known.state is not state and not failed_again:
         index.set_state(layer, table, key, state)
 
 
-def _nothing(lake: Lake, table: str, partition: Partition, state: PartitionState) -> PartitionInfo:
+def _nothing(lake: Lake, notes: RunNotes, table: str, partition: Partition) -> PartitionInfo:
+    """The row of a partition that holds nothing."""
+    facts = notes.facts(lake, table)
+    folders = [folder for folder in partition.path.split("/") if folder.partition("=")[0] in facts.partitioned]
     return PartitionInfo(
         layer=_layer(table),
         table=table,
-        dataset=lake.catalog.table_schema(table, None).dataset,
+        dataset=facts.dataset,
         partition=indexed_partition(lake, table, partition),
-        base_path=_base_path(lake, table, partition),
+        base_path="/".join([facts.location, "data", *folders]),
         file_count=0,
         row_count=0,
         byte_size=0,
-        state=state,
+        state=PartitionState.OPEN,
     )
 
 
@@ -118,12 +160,13 @@ def parent_name(lake: Lake, table: str, partition: Partition) -> str:
 def describe_partition(
     lake: Lake, notes: RunNotes, table: str, partition: Partition, frame: pa.Table | None = None
 ) -> PartitionResult:
-    """The result of one table and day; `frame` saves reading the partition for its preview."""
+    """The result of one table and day; the preview is of `frame`, else read from the table in a run of few days."""
     day = partition.day
     key = indexed_partition(lake, table, partition)
     info = PartitionIndex(lake.ledger).get(_layer(table), table, key)
-    schema = lake.committer.table(table).schema()
     rows = _rows_of(frame, key) if frame is not None else None
+    if rows is None and info is not None and info.row_count and len(notes.days) <= PREVIEW_DAYS:
+        rows = lake.committer.scan(table, [partition])
     return PartitionResult(
         table=table,
         partition=partition,
@@ -131,9 +174,9 @@ def describe_partition(
         changed=(table, day) in notes.changed,
         snapshot_id=info.table_snapshot_id if info else None,
         rows=notes.rows.get(day, {}),
-        columns=tuple((column.name, str(column.field_type)) for column in schema.fields),
+        columns=notes.facts(lake, table).columns,
         uri=info.base_path if info else "",
-        preview=_preview(rows if rows is not None else _first_rows(lake, table, partition, info)),
+        preview=_preview(rows),
         error=notes.errors.get(day),
         row_count=info.row_count if info else 0,
         message=notes.messages.get(day, ""),
@@ -141,28 +184,16 @@ def describe_partition(
     )
 
 
-def _base_path(lake: Lake, table: str, partition: Partition) -> str:
-    columns = PARTITION_COLUMNS[lake.catalog.table_schema(table, None).partitioned]
-    folders = [folder for folder in partition.path.split("/") if folder.partition("=")[0] in columns]
-    return "/".join([lake.committer.table(table).location(), "data", *folders])
-
-
 def _layer(table: str) -> Layer:
     return Layer(table.partition(".")[0])
 
 
-def _size(lake: Lake, commit: Commit, partition: Partition) -> PartitionCommit:
-    """The partition after the commit; read from the table where the commit did not touch it."""
-    for done in commit.partitions:
-        if done.partition == partition or (
-            done.partition.source == partition.source and indexed_partition(lake, commit.table, partition).dt == NO_DAY
-        ):
-            return done
-    files = lake.committer.files(commit.table, partition)
-    checksum = content_hash(lake.committer.scan(commit.table, [partition]))
-    return PartitionCommit(
-        partition, sum(file.rows for file in files), len(files), sum(file.bytes for file in files), checksum
-    )
+def _size(lake: Lake, table: str, partition: Partition) -> PartitionCommit:
+    """A partition that a commit did not name, as the table has it."""
+    files = lake.committer.files(table, partition)
+    checksum = content_hash(lake.committer.scan(table, [partition]))
+    rows, size = sum(file.rows for file in files), sum(file.bytes for file in files)
+    return PartitionCommit(partition, rows, len(files), size, checksum)
 
 
 def _rows_of(frame: pa.Table, key: Partition) -> pa.Table:
@@ -170,12 +201,6 @@ def _rows_of(frame: pa.Table, key: Partition) -> pa.Table:
     if key.dt != NO_DAY:
         wanted = pc.and_(wanted, pc.equal(frame["dt"], pa.scalar(key.dt)))
     return frame.filter(wanted)
-
-
-def _first_rows(lake: Lake, table: str, partition: Partition, info: PartitionInfo | None) -> pa.Table | None:
-    if info is None or info.row_count == 0:
-        return None
-    return lake.committer.scan(table, [partition])
 
 
 def _preview(frame: pa.Table | None) -> list[dict[str, Any]]:

@@ -80,8 +80,8 @@ def commit_batches(lake: Lake, notes: RunNotes, say: ProgressSink = ignore_progr
         frame = pa.concat_tables([frames[dataset] for _, frames in loaded])
         commit = lake.committer.append(f"raw.{dataset}", frame)
         snapshots[commit.table] = commit.snapshot_id or 0
-        for day in sorted({SourceDay(row.source, row.dt) for row, _ in loaded}):
-            record_commit(lake, notes, commit, raw_partition(lake, day, dataset), ())
+        days = sorted({SourceDay(row.source, row.dt) for row, _ in loaded})
+        record_commit(lake, notes, commit, [raw_partition(lake, day, dataset) for day in days], lambda _: ())
     for row, _ in loaded:
         index.mark_committed(row.batch_id, snapshots)
 
