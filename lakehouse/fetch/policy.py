@@ -18,7 +18,9 @@ from lakehouse.model.fetch import Fetch
 from lakehouse.model.urls import registrable_domain, split_url
 from lakehouse.specs.source import Limits, SourceSpec
 
-TRY_AGAIN = frozenset({"connect_failed", "timeout", "tls_failed", "protocol_error", "browser_failed"})
+# robots.txt that cannot be read now; one that forbids is refused, and what is refused is never tried again.
+ROBOTS_LATER = "robots_disallowed"
+TRY_AGAIN = frozenset({"connect_failed", "timeout", "tls_failed", "protocol_error", "browser_failed", ROBOTS_LATER})
 STATUS_TRY_AGAIN = frozenset({408, 425, 500, 502, 503, 504})
 LONGEST_RETRY_AFTER_S = 86_400.0
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")

@@ -14,7 +14,7 @@ from lakehouse.model.fetch import FetchKind, Request
 from lakehouse.specs.source import Limits
 
 KEEP_S = 86_400.0
-KEEP_FAILURE_S = 30.0
+KEEP_FAILURE_S = 5.0
 MAX_BYTES = 1_000_000
 ALLOW_ALL = ""
 
