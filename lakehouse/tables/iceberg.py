@@ -26,8 +26,8 @@ from sqlalchemy.orm import Session
 
 from lakehouse.errors import ConfigError, UnavailableError
 from lakehouse.logs import blank_secrets
-from lakehouse.settings import ICEBERG_CATALOG
 
+CATALOG_NAME = "lakehouse"
 BUSY_SECONDS = 120
 INIT_ATTEMPTS = 5
 KNOWN_TABLES = 64
@@ -43,7 +43,7 @@ def open_iceberg(url: str, warehouse: str | Path, properties: Mapping[str, str] 
     place = str(warehouse)
     if "://" not in place:
         place = f"file://{Path(place).resolve()}"
-    return LakehouseCatalog(ICEBERG_CATALOG, **{**properties, "uri": url, "warehouse": place})
+    return LakehouseCatalog(CATALOG_NAME, **{**properties, "uri": url, "warehouse": place})
 
 
 class LakehouseCatalog(SqlCatalog):
