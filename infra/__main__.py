@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import time
 from pathlib import Path
 
 import click
 
 from infra import containers, launcher, programs
 from infra.launcher import TITLES, ServerStatus
+from infra.processes import process_identity
 from infra.state import load_state
 from lakehouse.cli.output import json_option, print_json
 from lakehouse.errors import LakehouseError, UnavailableError
@@ -62,9 +64,12 @@ def up(home: Path | None, processes: bool) -> None:
 
 @main.command()
 @home_option
-def down(home: Path | None) -> None:
+@click.option("--after", type=int, metavar="PID", help="wait first until this process has ended, however it ends")
+def down(home: Path | None, after: int | None) -> None:
     """Stop what `up` started; the data stays."""
     home = home or default_home()
+    if after is not None:
+        wait_for_end(after)
     state = load_state(home)
     if state is not None and state.engine == "docker":
         containers.stop(home)
@@ -86,6 +91,13 @@ def status(home: Path | None, as_json: bool) -> None:
         for row in rows:
             click.echo(status_line(row))
     sys.exit(any(row.state in {"died", "not answering"} for row in rows))
+
+
+def wait_for_end(pid: int) -> None:
+    """Return when the process has ended; at once if it does not run."""
+    identity = process_identity(pid)
+    while identity is not None and process_identity(pid) == identity:
+        time.sleep(0.5)
 
 
 def status_line(row: ServerStatus) -> str:

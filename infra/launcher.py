@@ -29,7 +29,7 @@ Say = Callable[[str], None]
 NAMES = ("postgres", "minio", "trino")
 TITLES = {"postgres": "PostgreSQL", "minio": "MinIO", "trino": "Trino"}
 STOP_SIGNALS = {"postgres": postgres.STOP_SIGNAL, "minio": minio.STOP_SIGNAL, "trino": trino.STOP_SIGNAL}
-PATIENCE = {"postgres": 60, "minio": 60, "trino": 180}
+PATIENCE = {"postgres": 120, "minio": 120, "trino": 600}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,15 +42,19 @@ def servers() -> Iterator[Servers]:
     """PostgreSQL, MinIO and Trino on free ports in a folder of their own; stopped at the end."""
     given = os.environ.get("LAKEHOUSE_TEST_HOME")
     home = Path(given) if given else Path(tempfile.mkdtemp(prefix="lakehouse-servers-"))
-    running = launcher.start(home, durable=False)
-    started.append(running)
-    try:
-        yield running
-    finally:
-        started.remove(running)
-        running.stop()
-        if not given:
-            shutil.rmtree(home)
+    watch = [sys.executable, "-m", "infra", "down", "--home", str(home), "--after", str(os.getpid())]
+    # Stops the servers even if this process is killed; starts first, so that no moment is without it.
+    with subprocess.Popen(watch, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True) as watcher:
+        try:
+            running = launcher.start(home, durable=False)
+            started.append(running)
+            yield running
+            started.remove(running)
+        finally:
+            launcher.stop(home)
+            watcher.kill()
+    if not given:
+        shutil.rmtree(home)
 
 
 @pytest.fixture(scope="session")
