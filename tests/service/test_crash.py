@@ -121,7 +121,7 @@ def run_job(settings: Settings, point: str | None = None) -> int:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     assert done.returncode in (0, -signal.SIGKILL), f"{point}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -190,6 +190,7 @@ def test_running_again_after_a_kill_gives_the_undisturbed_tables(
     assert_same(contents(settings), undisturbed, point)
 
 
+@pytest.mark.timeout(1800)
 def test_dying_at_every_point_in_turn_gives_the_undisturbed_tables(place: Place, undisturbed: Contents) -> None:
     forget_reads(place)
     settings = place.fresh()

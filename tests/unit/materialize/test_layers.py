@@ -152,7 +152,7 @@ def test_the_index_says_what_the_tables_hold(lake: Lake) -> None:
 
 def stored_pages(town: Settings, day: SourceDay) -> list[Path]:
     """The stored bodies of a day."""
-    folder = town.home / "objects" / "snap" / day.source / f"{day.dt:%Y/%m/%d}"
+    folder = town.home / "objects" / "data" / "snap" / day.source / f"{day.dt:%Y/%m/%d}"
     return sorted(path for path in folder.rglob("*") if path.name.endswith("html.zst"))
 
 
