@@ -71,8 +71,9 @@ def run_demo(*, quiet: bool) -> dict[str, Any]:
             arguments, check=False, env=environment, stderr=subprocess.PIPE if quiet else None, text=True
         )
         if not file.is_file():
-            click.echo(done.stderr or "the demo's run ended without a report", err=True)
-            sys.exit(done.returncode or 1)
+            if done.stderr:
+                click.echo(done.stderr, err=True, nl=False)
+            sys.exit(done.returncode if done.returncode > 0 else 1)
         report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return report
 
