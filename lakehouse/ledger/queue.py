@@ -214,8 +214,8 @@ class Queue:
         added = []
         for number, ask in enumerate(tasks):
             task_id = new_task_id(now + timedelta(microseconds=number))  # worked on in the order given
-            statement = self.ledger.insert(task).values(**_row(ask, task_id, now)).on_conflict_do_nothing()
-            if connection.execute(statement).rowcount == 1:
+            insert = self.ledger.insert(task).values(**_row(ask, task_id, now)).on_conflict_do_nothing()
+            if connection.execute(insert.returning(task.c.task_id)).first() is not None:
                 added.append(task_id)
         _add_events(connection, added, at=now, state=TaskState.PENDING)
         return len(added)

@@ -51,7 +51,8 @@ def _take(ledger: Ledger, domain: str, interval: float) -> float:
         where=domain_slot.c.next_at <= now,
     )
     with ledger.write() as connection:
-        if connection.execute(statement).rowcount == 1:
+        # A row comes back only where one was inserted or changed; the count of an INSERT is not to be relied on.
+        if connection.execute(statement.returning(domain_slot.c.domain)).first() is not None:
             return 0.0
         free_at: datetime = connection.execute(
             sa.select(domain_slot.c.next_at).where(domain_slot.c.domain == domain)
