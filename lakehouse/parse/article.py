@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 from html import unescape
 from typing import Any
 
@@ -10,10 +11,10 @@ import lxml.html
 
 from lakehouse.model.record import Evidence, TimeConfidence
 from lakehouse.parse.blocks import MAX_BLOCKS, Outline, read_outline, weight_of
-from lakehouse.parse.body import Body, find_body
+from lakehouse.parse.body import EMPTY, Body, find_body
 from lakehouse.parse.byline import find_author, find_origin
 from lakehouse.parse.dom import node_path
-from lakehouse.parse.heading import Title, find_title
+from lakehouse.parse.heading import PARTS, Title, find_title, site_words, squashed
 from lakehouse.parse.published import find_published
 from lakehouse.parse.structured import Structured, read_structured
 from lakehouse.parse.times import TimeReader
@@ -21,6 +22,7 @@ from lakehouse.parse.times import TimeReader
 MAX_RAW = 2000
 WEAK = 600.0
 FAR_MORE = 2.0
+MAX_TITLE_CHARS = 500
 DENSEST = "densest element"
 TAGS = re.compile(r"<(?:/?(?:p|div|br|li|h[1-6])\b[^<>]*)>|<[^<>]{1,200}>|\r")
 AROUND = 10
@@ -30,25 +32,32 @@ class TooMuchText(Exception):
     """A page has more blocks of text than are looked at."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read a page: with or without its hidden elements."""
+
+    outline: Outline
+    title: Title | None
+    body: Body
+
+    @property
+    def place(self) -> int | None:
+        """Index of the block that is the title, None where it is not visible."""
+        return self.title.block.index if self.title is not None and self.title.block is not None else None
+
+
 def extract_article(
     root: lxml.html.HtmlElement, reader: TimeReader, url: str
 ) -> tuple[dict[str, Any], dict[str, Evidence]]:
     """Values and evidence of a page; what it does not say is None. Raises TooMuchText."""
     structured = read_structured(root)
-    outline = read_outline(root)
-    if outline.cut:
-        raise TooMuchText(f"the page has more than {MAX_BLOCKS} blocks of text")
-    title = find_title(root, outline, structured, url)
-    place = title.block.index if title is not None and title.block is not None else None
-    body = find_body(outline, place)
-    if body.weight < WEAK:
-        outline, title, body = _second_opinion(root, structured, url, outline, title, body)
-        place = title.block.index if title is not None and title.block is not None else None
+    reading = _best_reading(root, structured, url)
+    outline, title, body, place = reading.outline, reading.title, reading.body, reading.place
     text, rule = _whole_text(body, structured)
     span = (body.first, body.last)
-    published = find_published(root, outline, structured, reader, url, place, span)
+    published = find_published(root, outline, structured, reader, url=url, title=place, body=span)
     near = _near(outline, place, span)
-    author, origin = find_author(outline, structured, near), find_origin(structured, near)
+    author, origin = find_author(structured, near, _site(root, structured, url)), find_origin(structured, near)
     values: dict[str, Any] = {
         "title": title.text if title else None,
         "publish_time": published.time.value if published else None,
@@ -72,19 +81,23 @@ def extract_article(
     return values, evidence
 
 
-def _second_opinion(
-    root: lxml.html.HtmlElement, structured: Structured, url: str, outline: Outline, title: Title | None, body: Body
-) -> tuple[Outline, Title | None, Body]:
-    """The page read with its hidden elements, where these hold most of the text: scripts would have shown them."""
-    whole = read_outline(root, hidden=True)
-    if len(whole.blocks) == len(outline.blocks):
-        return outline, title, body
-    found = find_title(root, whole, structured, url)
-    place = found.block.index if found is not None and found.block is not None else None
-    other = find_body(whole, place)
-    if other.weight >= FAR_MORE * max(body.weight, 1.0) and other.weight >= WEAK / 2:
-        return whole, found or title, other
-    return outline, title, body
+def _best_reading(root: lxml.html.HtmlElement, structured: Structured, url: str) -> Reading:
+    """The page as it is shown, or with its hidden elements where these hold most of the text, as scripts show them."""
+    shown = _read(root, structured, url, hidden=False)
+    if shown.body.weight >= WEAK:
+        return shown
+    whole = _read(root, structured, url, hidden=True)
+    far_more = whole.body.weight >= max(FAR_MORE * shown.body.weight, WEAK / 2)
+    return whole if far_more else shown
+
+
+def _read(root: lxml.html.HtmlElement, structured: Structured, url: str, *, hidden: bool) -> Reading:
+    outline = read_outline(root, hidden=hidden)
+    if outline.cut:
+        raise TooMuchText(f"the page has more than {MAX_BLOCKS} blocks of text")
+    title = find_title(root, outline, structured, url)
+    reading = Reading(outline, title, EMPTY)
+    return replace(reading, body=find_body(outline, reading.place))
 
 
 def _whole_text(body: Body, structured: Structured) -> tuple[str, str]:
@@ -96,6 +109,12 @@ def _whole_text(body: Body, structured: Structured) -> tuple[str, str]:
         if weight_of(text) >= FAR_MORE * max(body.weight, 1.0):
             return text, "jsonld: articleBody"
     return body.text, DENSEST
+
+
+def _site(root: lxml.html.HtmlElement, structured: Structured, url: str) -> set[str]:
+    """Names of the site, squashed: as it states them, and the parts of the page's title after the first."""
+    title = next((element.text_content() for element in root.iter("title")), "")[:MAX_TITLE_CHARS]
+    return site_words(structured, url) | {squashed(part) for part in PARTS.split(title)[1:] if part}
 
 
 def _near(outline: Outline, title: int | None, body: tuple[int, int]) -> list[Any]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import accumulate
 
 import lxml.html
 
+from lakehouse.parse.cues import cues_of
 from lakehouse.parse.dom import is_hidden
 
 INLINE_TAGS = frozenset(
@@ -98,39 +98,6 @@ DROPPED_TAGS = frozenset(
 )
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 STRONG = HEADINGS | {"b", "strong"}
-LANDMARKS = {
-    "nav": "nav",
-    "footer": "footer",
-    "aside": "aside",
-    "menu": "nav",
-    "figcaption": "caption",
-    "figure": "caption",
-}
-ROLES = {
-    "navigation": "nav", "contentinfo": "footer", "complementary": "aside", "search": "nav", "menu": "nav",
-    "menubar": "nav", "toolbar": "nav", "dialog": "popup", "alertdialog": "popup", "tablist": "nav",
-}  # fmt: skip
-CUES = {
-    "comments": "comment comments commentlist disqus livefyre pinglun respond replies reply guestbook",
-    "related": "related relate rel recommend recommended recommendation recommendations recirc recirculation tuijian "
-    "xiangguan readmore morestories trending popular mostpopular outbrain taboola teaser teasers rank ranking hot "
-    "upnext nextup prev next suggested suggestions also",
-    "nav": "nav navbar navigation menu submenu breadcrumb breadcrumbs crumb crumbs toolbar pager pagination pagenav "
-    "topbar skip masthead daohang tabs location position",
-    "aside": "sidebar sidebars aside rail rightrail widget widgets sider secondary",
-    "footer": "footer foot footnav copyright colophon banquan statement disclaimer",
-    "share": "share sharing sharebar sharethis social socials addthis bdsharebuttonbox fenxiang follow",
-    "promo": "promo promos promotion advert adverts advertisement advertising ad ads adv adsense sponsor sponsored "
-    "sponsors banner guanggao newsletter subscribe subscription signup donate download qrcode qr",
-    "popup": "popup modal overlay lightbox cookie cookies consent gdpr login register tooltip hidden",
-    "tags": "tags taglist keywords",
-    "byline": "byline dateline timestamp pubdate metadata postmeta bio authorbio aboutauthor authorbox editor zebian "
-    "credit credits source laiyuan",
-    "caption": "caption captions wpcaption",
-}
-CUE_OF = {word: cue for cue, words in CUES.items() for word in words.split()}
-TOKENS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-MODIFIER = re.compile(r"^(?:has|have|with|without|no|not|is|js|tag|category|post|type|template|page)(?:[-_]|(?=[A-Z]))")
 SPACE = re.compile(r"[ \t\r\n\f\v\u00a0\u3000\u200b\ufeff]+")
 CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 CJK_WEIGHT = 2.5
@@ -142,12 +109,10 @@ LIMITS = {"comments": 0.8}
 CAPTION = 400.0
 BREAKS = frozenset({"br", "hr"})
 
-NO_CUES: frozenset[str] = frozenset()
-
 
 @dataclass(slots=True)
 class Block:
-    """One run of text; `weight` is its length in latin letters (a CJK character counts 2.5), `links` the linked part."""
+    """One run of text; `weight` is its length (a CJK character counts 2.5 latin letters), `links` that of its links."""
 
     text: str
     node: lxml.html.HtmlElement
@@ -190,23 +155,6 @@ def weight_of(text: str) -> float:
     if text.isascii():
         return float(letters)
     return letters + (CJK_WEIGHT - 1) * (len(text) - len(CJK.sub("", text)))
-
-
-def cues_of(element: lxml.html.HtmlElement, tag: str) -> frozenset[str]:
-    """What an element's tag, role, class and id say it is for, such as `nav`, `related` or `comments`."""
-    names = f"{element.get('class') or ''} {element.get('id') or ''}"
-    return _cues_of_names(tag, element.get("role"), names)
-
-
-@lru_cache(maxsize=4096)
-def _cues_of_names(tag: str, role: str | None, names: str) -> frozenset[str]:
-    found = {cue for cue in (LANDMARKS.get(tag), ROLES.get(role or "")) if cue}
-    for name in names.split():
-        if MODIFIER.match(name):
-            continue
-        words = [*TOKENS.findall(name), name.replace("-", "").replace("_", "")]
-        found.update(CUE_OF[word] for word in map(str.lower, words) if word in CUE_OF)
-    return frozenset(found) or NO_CUES
 
 
 class _Walk:
@@ -262,7 +210,7 @@ class _Frame:
 def read_outline(
     root: lxml.html.HtmlElement, skip: Container[lxml.html.HtmlElement] = (), *, hidden: bool = False
 ) -> Outline:
-    """Blocks and spans of a page; scripts, form controls and elements of `skip` give no text, hidden ones if asked."""
+    """Blocks and spans of a page; scripts, form controls and `skip` give no text, hidden elements if asked."""
     walk = _Walk()
     frame = _Frame(root, "html", iter(root), 0)
     walk.add(root.text, linked=False, strong=False)

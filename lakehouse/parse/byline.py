@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import lxml.html
 
-from lakehouse.parse.blocks import Block, Outline
+from lakehouse.parse.blocks import Block
 from lakehouse.parse.dom import node_path
+from lakehouse.parse.heading import squashed
 from lakehouse.parse.structured import Structured, names_in
 
 MAX_NAME = 60
 SHORT_BLOCK = 260.0
-STOP = r"[\s|｜/,，;；。()（）\[\]【】<>《》]"
 AUTHOR_ZH = re.compile(
-    r"(?:作\s*者|记\s*者|撰\s*文|撰\s*稿|采\s*写|编\s*译|文)\s*[:：/／丨|]\s*(?P<name>[^\s|｜,，;；。:：()（）【】<>《》]{2,20}(?:[ 、][^\s|｜,，;；。:：()（）【】<>《》\d]{2,6}(?![:：]))*)"
+    r"(?:作\s*者|(?<![\u4e00-\u9fff])(?:记\s*者|撰\s*文|撰\s*稿|采\s*写|编\s*译|文))\s*[:：/／丨|]\s*"
+    r"(?P<name>[^\s|｜,，;；。:：()（）【】<>《》“”]{2,20}"
+    r"(?:[ 、][^\s|｜,，;；。:：()（）【】<>《》\d]{2,6}(?![^\s]{0,4}[:：]))*)"
 )
 REPORTER_ZH = re.compile(
-    r"(?:本报|本刊|本网)?(?:见习|实习|特约)?记者\s+(?P<name>[\u4e00-\u9fff·]{2,5}(?:[ 、][\u4e00-\u9fff·]{2,4})*)"
+    r"(?:本报|本刊|本网|报|社|网)?(?:见习|实习|特约)?记者[\s:：]+"
+    r"(?P<name>[\u4e00-\u9fff·]{2,5}(?:[ 、][\u4e00-\u9fff·]{2,4})*)"
 )
 AUTHOR_EN = re.compile(
     r"^\s*(?:(?:written|posted|story|words|reported)\s+)?by[:\s]+(?P<name>[A-Z][^|•·\n]{2,80})", re.IGNORECASE
@@ -31,7 +34,10 @@ ORIGIN_EN = re.compile(r"^\s*(?:source|via)\s*[:：]\s*(?P<name>[^|•\n]{2,60})
 TAIL_LABEL = re.compile(
     r"(?:发布时间|时间|日期|作者|编辑|责任编辑|责编|记者|浏览|点击|阅读|评论|字号|分享|来源|20\d\d)\s*[:：]?.*$"
 )
-AUTHOR_METAS = ("author", "article:author", "dc.creator", "dcterms.creator", "byl", "parsely-author", "sailthru.author", "article:author_name", "citation_author", "twitter:creator")  # fmt: skip
+AUTHOR_METAS = (
+    "author", "article:author", "dc.creator", "dcterms.creator", "byl", "parsely-author", "sailthru.author",
+    "article:author_name", "citation_author",
+)  # fmt: skip
 ORIGIN_METAS = ("source", "article:source", "dc.source", "mediaid", "og:source", "contentsource", "source_name")
 AUTHOR_CLASS = re.compile(r"(?:^|[\s_-])(?:author|byline|writer|reporter|zuozhe)(?:[\s_-]|name|$)", re.IGNORECASE)
 ORIGIN_CLASS = re.compile(r"(?:^|[\s_-])(?:source|laiyuan|origin|from|media-?name)(?:[\s_-]|name|$)", re.IGNORECASE)
@@ -54,18 +60,18 @@ class Name:
     node: str | None = None
 
 
-def find_author(outline: Outline, structured: Structured, near: Iterable[Block]) -> Name | None:
-    """The author: labelled near the title, else as the page states it, else by class."""
+def find_author(structured: Structured, near: Iterable[Block], site: Collection[str]) -> Name | None:
+    """The author: labelled near the title, else as the page states it, else by class; never the `site` itself."""
     blocks = list(near)
     labelled = _labelled(blocks, (AUTHOR_ZH, AUTHOR_EN), "text: author")
     if labelled is not None:
         return labelled
-    stated = [name for name in names_in(structured.article.get("author")) if _is_name(name)]
+    stated = [name for name in names_in(structured.article.get("author")) if _is_author(name, site)]
     if stated:
         return Name(_shortened(", ".join(stated[:5])), "jsonld: author", ", ".join(stated))
     for meta in AUTHOR_METAS:
         for content in structured.metas.get(meta, ()):
-            if _is_name(content):
+            if _is_author(content, site):
                 return Name(_shortened(content), f"meta: {meta}", content)
     return _by_class(blocks, AUTHOR_CLASS, "class: author") or _labelled(blocks, (REPORTER_ZH,), "text: reporter")
 
@@ -124,6 +130,11 @@ def _with_inner(node: lxml.html.HtmlElement) -> Iterable[lxml.html.HtmlElement]:
 def _is_name(text: str | None) -> bool:
     text = (text or "").strip()
     return 1 < len(text) <= MAX_NAME and NOT_A_NAME.search(text) is None
+
+
+def _is_author(text: str, site: Collection[str]) -> bool:
+    name = squashed(text)
+    return _is_name(text) and not any(word.startswith(name) for word in site)
 
 
 def _shortened(text: str) -> str:

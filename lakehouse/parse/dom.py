@@ -34,14 +34,11 @@ class Tree:
 
 def parse_tree(text: str) -> Tree:
     """The tree of a page's text; never raises."""
-    if len(text) > MAX_CHARS:
-        return Tree(None, "parser_limit", f"the page has {len(text)} characters, more than {MAX_CHARS}")
     data = text.encode("utf-8", errors="replace")
     tags = data.count(b"<")
-    if tags > MAX_TAGS:
-        return Tree(None, "parser_limit", f"the page has {tags} tags, more than {MAX_TAGS}")
-    if _attribute_work(data) > MAX_ATTRIBUTE_WORK and _attribute_work(_without_raw_text(data)) > MAX_ATTRIBUTE_WORK:
-        return Tree(None, "parser_limit", "an element has too many attributes")
+    limit = _limit_before(text, data, tags)
+    if limit is not None:
+        return Tree(None, "parser_limit", limit)
     parser = lxml.html.HTMLParser(
         encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True, no_network=True
     )
@@ -49,12 +46,22 @@ def parse_tree(text: str) -> Tree:
         root = lxml.html.document_fromstring(data, parser=parser)
     except (lxml.etree.LxmlError, ValueError, AssertionError):
         return Tree(None, "unreadable", "the page holds no element")
-    deep = any(entry.type_name == "ERR_RESOURCE_LIMIT" or "depth" in entry.message for entry in parser.error_log)
-    if deep:
+    if any(entry.type_name == "ERR_RESOURCE_LIMIT" or "depth" in entry.message for entry in parser.error_log):
         return Tree(None, "parser_limit", f"elements are nested deeper than {MAX_DEPTH}")
     if tags > MAX_TAGS // 10 and _sibling_work(root) > MAX_SIBLING_WORK:
         return Tree(None, "parser_limit", "one element has too many children")
     return Tree(root)
+
+
+def _limit_before(text: str, data: bytes, tags: int) -> str | None:
+    """The limit that a page is over before it is parsed, in words."""
+    if len(text) > MAX_CHARS:
+        return f"the page has {len(text)} characters, more than {MAX_CHARS}"
+    if tags > MAX_TAGS:
+        return f"the page has {tags} tags, more than {MAX_TAGS}"
+    if _attribute_work(data) > MAX_ATTRIBUTE_WORK and _attribute_work(_without_raw_text(data)) > MAX_ATTRIBUTE_WORK:
+        return "an element has too many attributes"
+    return None
 
 
 def _attribute_work(data: bytes) -> int:

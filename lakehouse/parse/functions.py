@@ -55,27 +55,36 @@ class Function:
 def _each(change: Callable[..., Any]) -> Callable[..., list[Any]]:
     """A step that changes every text by itself; None drops it, other values pass."""
 
-    def apply(values: list[Any], context: StepContext, **arguments: Any) -> list[Any]:
+    def apply(values: list[Any], _context: StepContext, **arguments: Any) -> list[Any]:
         changed = [change(value, **arguments) if isinstance(value, str) else value for value in values]
         return [value for value in changed if value is not None]
 
     return apply
 
 
-def _join(values: list[Any], context: StepContext, by: str = " ") -> list[Any]:
+def _whole(change: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """A step that looks at all values together and needs to know nothing of the page."""
+
+    def apply(values: list[Any], _context: StepContext, **arguments: Any) -> list[Any]:
+        return change(values, **arguments)
+
+    return apply
+
+
+def _join(values: list[Any], by: str = " ") -> list[Any]:
     return [by.join(str(value) for value in values)] if values else []
 
 
-def _split(values: list[Any], context: StepContext, by: str) -> list[Any]:
+def _split(values: list[Any], by: str) -> list[Any]:
     parts = [part.strip() for value in values if isinstance(value, str) for part in value.split(by)]
     return [part for part in parts if part]
 
 
-def _nth(values: list[Any], context: StepContext, index: int) -> list[Any]:
+def _nth(values: list[Any], index: int) -> list[Any]:
     return values[index : index + 1 or None]
 
 
-def _drop(values: list[Any], context: StepContext, pattern: str) -> list[Any]:
+def _drop(values: list[Any], pattern: str) -> list[Any]:
     """Leave out every line that the pattern is found in."""
     kept = []
     for value in values:
@@ -88,7 +97,7 @@ def _drop(values: list[Any], context: StepContext, pattern: str) -> list[Any]:
     return kept
 
 
-def _default(values: list[Any], context: StepContext, value: Any) -> list[Any]:
+def _default(values: list[Any], value: Any) -> list[Any]:
     return [item for item in values if item not in (None, "")] or [value]
 
 
@@ -130,9 +139,10 @@ def _regex(text: str, pattern: str, group: int | str | None = None) -> str | Non
         return None
     chosen = group if group is not None else (1 if match.re.groups else 0)
     try:
-        return match[chosen]
+        found: str | None = match[chosen]
     except IndexError:
         return None
+    return found
 
 
 def _remove_prefix(text: str, prefix: str | list[str]) -> str:
@@ -177,7 +187,8 @@ def search(pattern: str, text: str) -> regex.Match[str] | None:
 
 
 def _sub(text: str, pattern: str, by: str = "") -> str:
-    return regex.sub(pattern, by, text, timeout=REGEX_SECONDS)
+    changed: str = regex.sub(pattern, by, text, timeout=REGEX_SECONDS)
+    return changed
 
 
 TEXT = (str,)
@@ -194,17 +205,19 @@ NAMES: dict[str, Function] = {
     "unescape": Function(_each(html.unescape), "turn entities such as &amp; into characters"),
     "lower": Function(_each(str.lower), "lower case"),
     "upper": Function(_each(str.upper), "upper case"),
-    "first": Function(lambda values, context: values[:1], "keep the first value"),
-    "last": Function(lambda values, context: values[-1:], "keep the last value"),
+    "first": Function(_whole(lambda values: values[:1]), "keep the first value"),
+    "last": Function(_whole(lambda values: values[-1:]), "keep the last value"),
     "nth": Function(
-        _nth,
+        _whole(_nth),
         "keep one value by its position",
         {"index": Argument((int,), "0 is the first, -1 the last", required=True)},
     ),
-    "all": Function(lambda values, context: [list(values)], "keep all values as a list"),
-    "join": Function(_join, "join all values", {"by": Argument(TEXT, "what to put between, a blank by default")}),
-    "lines": Function(lambda values, context: _join(values, context, by="\n"), "join all values, one a line"),
-    "split": Function(_split, "split at a text", {"by": Argument(TEXT, "the text to split at", required=True)}),
+    "all": Function(_whole(lambda values: [list(values)]), "keep all values as a list"),
+    "join": Function(
+        _whole(_join), "join all values", {"by": Argument(TEXT, "what to put between, a blank by default")}
+    ),
+    "lines": Function(_whole(lambda values: _join(values, by="\n")), "join all values, one a line"),
+    "split": Function(_whole(_split), "split at a text", {"by": Argument(TEXT, "the text to split at", required=True)}),
     "replace": Function(
         _each(lambda text, old, new="": text.replace(old, new)),
         "replace a text",
@@ -218,7 +231,7 @@ NAMES: dict[str, Function] = {
         "keep what a pattern finds: group 1 where it has groups",
         {"pattern": PATTERN, "group": Argument((int, str), "number or name of the group")},
     ),
-    "drop": Function(_drop, "leave out lines in which a pattern is found", {"pattern": PATTERN}),
+    "drop": Function(_whole(_drop), "leave out lines in which a pattern is found", {"pattern": PATTERN}),
     "before": Function(
         _each(lambda text, mark: text.partition(mark)[0].strip()),
         "keep what stands before a text",
@@ -247,7 +260,7 @@ NAMES: dict[str, Function] = {
     ),
     "absolute_url": Function(_absolute_url, "make a link absolute with the page's URL"),
     "default": Function(
-        _default,
+        _whole(_default),
         "a value where nothing was found",
         {"value": Argument((str, int, float, bool, list), "the value", required=True)},
     ),

@@ -52,7 +52,7 @@ def find_title(root: lxml.html.HtmlElement, outline: Outline, structured: Struct
     visible = _best_visible(outline, [text for text, _ in stated])
     if visible is not None:
         return visible
-    site = _site_words(structured, url)
+    site = site_words(structured, url)
     for text, rule in stated:
         bare = without_site(text, site)
         if 0 < len(bare) <= MAX_TITLE:
@@ -107,7 +107,7 @@ def _rank(block: Block, stated: list[str]) -> float | None:
     agreement = max((_agreement(text, other) for other in stated), default=0.0)
     if level == 0 and agreement < 1:
         return None
-    if stated and agreement == 0 and not (block.tag == "h1"):
+    if stated and agreement == 0 and block.tag != "h1":
         return None
     rank = 4 * agreement + level - 0.001 * block.index
     if block.cues & NOT_TITLE_CUES:
@@ -146,7 +146,7 @@ def _common_share(first: str, other: str) -> float:
     return len(pieces & others) / max(len(pieces | others), 1)
 
 
-def _site_words(structured: Structured, url: str) -> set[str]:
+def site_words(structured: Structured, url: str) -> set[str]:
     """Names of the site, squashed: what the page says and the labels of its host."""
     names = {structured.meta("og:site_name", "application-name", "apple-mobile-web-app-title", "twitter:site") or ""}
     names.add(plain(structured.article.get("publisher")) or "")

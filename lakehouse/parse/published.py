@@ -70,6 +70,7 @@ def find_published(
     outline: Outline,
     structured: Structured,
     reader: TimeReader,
+    *,
     url: str,
     title: int | None,
     body: tuple[int, int],

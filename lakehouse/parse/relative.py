@@ -6,9 +6,13 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-CLOCK = r"(?:[,，]?\s*(?:at\s+)?(?P<hour>[01]?\d|2[0-3])\s?[:：]\s?(?P<minute>[0-5]\d)(?:[:：](?P<second>[0-5]\d))?\s?(?P<half>[ap]\.?m\b\.?)?)?"
+CLOCK = (
+    r"(?:[,，]?\s*(?:at\s+)?(?P<hour>[01]?\d|2[0-3])\s?[:：]\s?(?P<minute>[0-5]\d)(?:[:：](?P<second>[0-5]\d))?"
+    r"\s?(?P<half>[ap]\.?m\b\.?)?)?"
+)
 AGO_ZH = re.compile(
-    r"(?P<n>\d{1,4}|[一二两三四五六七八九十半几]|十[一二三])\s?(?P<unit>秒钟?|分钟?|个?小时|天|日|周|个?星期|个?月|年)\s?(?:之|以)?前(?!后|提|所|端|方|线|锋)"
+    r"(?P<n>\d{1,4}|[一二两三四五六七八九十半几]|十[一二三])\s?"
+    r"(?P<unit>秒钟?|分钟?|个?小时|天|日|周|个?星期|个?月|年)\s?(?:之|以)?前(?!后|提|所|端|方|线|锋)"
 )
 DAY_ZH = re.compile(rf"(?P<day>今天|今日|昨天|昨日|前天|前日|大前天)(?![的是起后内有将已会在开举发]){CLOCK}")
 NOW_ZH = re.compile(r"^\s*(?:刚刚|刚才)\s*(?:发布|更新)?\s*$")
@@ -25,6 +29,15 @@ NUMBERS = {
     "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
 }  # fmt: skip
 DAYS = {"今天": 0, "今日": 0, "昨天": 1, "昨日": 1, "前天": 2, "前日": 2, "大前天": 3, "today": 0, "yesterday": 1}
+STEPS = (
+    (re.compile("秒|s"), timedelta(seconds=1)),
+    (re.compile("分|min|m$"), timedelta(minutes=1)),
+    (re.compile("个?小时|h"), timedelta(hours=1)),
+    (re.compile("天|日|d"), timedelta(days=1)),
+    (re.compile("周|个?星期|w"), timedelta(days=7)),
+    (re.compile("个?月|mo"), timedelta(days=30)),
+    (re.compile("年|y"), timedelta(days=365)),
+)
 MAX_CHARS = 120
 
 Relative = tuple[datetime, str, str, int, int]
@@ -68,19 +81,7 @@ def _ago(number: str, unit: str, now: datetime) -> tuple[datetime, str] | None:
 
 
 def _step(unit: str) -> timedelta:
-    if unit.startswith("秒") or unit in {"s", "sec", "secs", "second", "seconds"}:
-        return timedelta(seconds=1)
-    if unit.startswith("分") or unit in {"m", "min", "mins", "minute", "minutes"}:
-        return timedelta(minutes=1)
-    if "小时" in unit or unit.startswith("h"):
-        return timedelta(hours=1)
-    if unit in {"天", "日"} or unit.startswith("d"):
-        return timedelta(days=1)
-    if unit == "周" or "星期" in unit or unit.startswith("w"):
-        return timedelta(days=7)
-    if "月" in unit or unit.startswith("mo"):
-        return timedelta(days=30)
-    return timedelta(days=365)
+    return next(step for pattern, step in STEPS if pattern.match(unit))
 
 
 def _day(match: re.Match[str], now: datetime) -> tuple[datetime, str]:

@@ -12,7 +12,7 @@ from typing import Any
 import lxml.etree
 import lxml.html
 import regex
-from jsonpath_ng import parse as parse_jsonpath
+from jsonpath_ng.parser import parse as parse_jsonpath
 from parsel.csstranslator import HTMLTranslator
 
 from lakehouse.parse.blocks import read_outline
@@ -126,7 +126,10 @@ def _node_text(node: lxml.html.HtmlElement, attribute: str | None, remove: Seque
     """An attribute, or the text of a node with its blocks as lines."""
     if attribute is not None:
         return node.get(attribute) or ""
-    skip = {below for selector in remove for below in compiled_xpath(css_as_xpath(selector))(node)}
+    skip: set[Any] = set()
+    for selector in remove:
+        below = compiled_xpath(css_as_xpath(selector))(node)
+        skip.update(below if isinstance(below, list) else ())
     return "\n".join(block.text for block in read_outline(node, skip).blocks)
 
 
