@@ -34,12 +34,15 @@ def command(
     are never touched; day tags end after 60 days.
     """
     from lakehouse.lake import open_lake
+    from lakehouse.logs import configure_logs
     from lakehouse.query.locations import read_locations
     from lakehouse.settings import load_settings
     from lakehouse.tables.upkeep import Limits, upkeep
 
     limits = Limits(keep_untagged, keep_tags, timedelta(hours=orphan_hours))
-    with open_lake(load_settings()) as lake:
+    settings = load_settings()
+    configure_logs(settings.clock, settings.log_format, settings.log_level)
+    with open_lake(settings) as lake:
         names = tables or tuple(read_locations(lake.iceberg))
         reports = upkeep(lake.committer, names, limits, apply=apply, clock=lake.clock)
     show({"applied": apply, "tables": [asdict(report) for report in reports]}, as_json, _print_reports)

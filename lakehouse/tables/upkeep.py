@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-import structlog
 from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
 
 from lakehouse.clock import Clock, system_now
 from lakehouse.errors import ConflictError, DataError, UnknownNameError
+from lakehouse.logs import get_log
 from lakehouse.tables import garbage
 from lakehouse.tables.committer import write_current
 from lakehouse.tables.expiry import KEEP_TAGS, KEEP_UNTAGGED, Expiry, commit_expiry, plan_expiry
@@ -29,8 +29,6 @@ from lakehouse.tables.tags import tag_day
 
 if TYPE_CHECKING:
     from lakehouse.tables.committer import Committer
-
-log = structlog.get_logger(__name__)
 
 ORPHAN_AGE = timedelta(days=1)
 PACKS = "raw.snapshots"
@@ -121,7 +119,7 @@ def upkeep(
     for table in tables:
         with answering(table):
             report = _upkeep_one(committer, table, limits, apply, clock, now)
-        log.info(
+        get_log().info(
             "upkeep",
             table=table,
             applied=apply,
