@@ -134,6 +134,14 @@ def record_state(lake: Lake, notes: RunNotes, table: str, partition: Partition) 
         index.set_state(layer, table, key, state)
 
 
+def reopen_later_layers(lake: Lake, day: SourceDay) -> None:
+    """Say of a day's clean and feature partitions that they are behind, before raw gets more rows."""
+    index = PartitionIndex(lake.ledger)
+    for info in index.list(source=day.source, dt=day.dt):
+        if info.layer is not Layer.RAW and info.state in ENDED_STATES:
+            index.set_state(info.layer, info.table, info.partition, PartitionState.OPEN)
+
+
 def _nothing(lake: Lake, notes: RunNotes, table: str, partition: Partition) -> PartitionInfo:
     """The row of a partition that holds nothing."""
     facts = notes.facts(lake, table)

@@ -9,6 +9,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -16,7 +17,7 @@ from multiprocessing import get_context
 from typing import Any, Self
 from zoneinfo import ZoneInfo
 
-from lakehouse.errors import SnapshotCorrupt, UnknownNameError
+from lakehouse.errors import DataError, SnapshotCorrupt, UnknownNameError
 from lakehouse.model.record import Page, Parsed
 from lakehouse.parse import GENERIC_VERSION, parse_page
 from lakehouse.snapshots.bodies import read_body
@@ -64,10 +65,12 @@ class PageParser:
     def __init__(self, store: ObjectStore, pages: int, cores: int | None = None) -> None:
         self._store = store
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="pages")
-        workers = min(cores or os.cpu_count() or 1, pages // CHUNK)
-        parallel = pages >= PARALLEL_FROM and workers > 1
-        self._pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn")) if parallel else None
-        self._ahead = 2 * workers if parallel else 1
+        self._workers = min(cores or os.cpu_count() or 1, pages // CHUNK)
+        parallel = pages >= PARALLEL_FROM and self._workers > 1
+        self._pool = self._new_pool() if parallel else None
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(self._workers, mp_context=get_context("spawn"))
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +84,20 @@ class PageParser:
         """One Parsed a row, in order; `entries` maps `url_fp` to what the lists said of the page.
 
         A body that is not in the store gives `snapshot_missing`, one that does not match its hash `snapshot_corrupt`.
+        Raises DataError if a page kills the process that parses it; the next call starts with fresh processes.
         """
+        try:
+            yield from self._parse(rows, entries, job)
+        except BrokenProcessPool:
+            if self._pool is not None:
+                self._pool.shutdown(cancel_futures=True)
+                self._pool = self._new_pool()
+            raise DataError(
+                f"a process that parsed {len(rows)} pages with {job.template_name[0]} died; nothing of their day was "
+                "replaced. If it was not killed for its memory, find the page with `lakehouse extract` and report it"
+            ) from None
+
+    def _parse(self, rows: Sequence[Row], entries: Mapping[str, Mapping[str, str]], job: ParseJob) -> Iterator[Parsed]:
         waiting: deque[Future[list[Parsed]]] = deque()
         for chunk in _chunks(rows):
             pages = list(self._readers.map(partial(self._load, entries=entries, job=job), chunk))
@@ -89,7 +105,7 @@ class PageParser:
                 yield from parse_chunk(pages, job)
                 continue
             waiting.append(self._pool.submit(parse_chunk, pages, job))
-            if len(waiting) > self._ahead:
+            if len(waiting) > 2 * self._workers:
                 yield from waiting.popleft().result()
         while waiting:
             yield from waiting.popleft().result()

@@ -17,7 +17,13 @@ from lakehouse.logs import get_log
 from lakehouse.materialize.collecting import collect, describe_report
 from lakehouse.materialize.days import checked_days, raw_partition
 from lakehouse.materialize.frames import raw_row
-from lakehouse.materialize.index import RunNotes, describe_partition, record_commit, record_state
+from lakehouse.materialize.index import (
+    RunNotes,
+    describe_partition,
+    record_commit,
+    record_state,
+    reopen_later_layers,
+)
 from lakehouse.materialize.result import PartitionResult, ProgressSink, ignore_progress
 from lakehouse.model.fetch import EndedTask, Entry, Fetch, FetchKind
 from lakehouse.model.partition import Layer, PartitionState, SourceDay
@@ -75,12 +81,14 @@ def commit_batches(lake: Lake, notes: RunNotes, say: ProgressSink = ignore_progr
     if not loaded:
         return
     say(f"committing {len(loaded)} batches")
+    days = sorted({SourceDay(row.source, row.dt) for row, _ in loaded})
+    for day in days:
+        reopen_later_layers(lake, day)
     snapshots = {}
     for dataset in DATASETS:
         frame = pa.concat_tables([frames[dataset] for _, frames in loaded])
         commit = lake.committer.append(f"raw.{dataset}", frame)
         snapshots[commit.table] = commit.snapshot_id or 0
-        days = sorted({SourceDay(row.source, row.dt) for row, _ in loaded})
         record_commit(lake, notes, commit, [raw_partition(lake, day, dataset) for day in days], lambda _: ())
     for row, _ in loaded:
         index.mark_committed(row.batch_id, snapshots)

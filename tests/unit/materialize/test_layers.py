@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from lakehouse.clean import clean_day
 from lakehouse.errors import ConfigError, UnknownNameError
 from lakehouse.lake import Lake, open_lake
+from lakehouse.ledger.batches import BatchIndex
 from lakehouse.ledger.partitions import PartitionIndex
 from lakehouse.materialize import clean
 from lakehouse.materialize.books import audit_all_books, audit_books
@@ -18,9 +20,11 @@ from lakehouse.materialize.clean import materialize_clean
 from lakehouse.materialize.feature import materialize_feature
 from lakehouse.materialize.raw import materialize_raw
 from lakehouse.materialize.result import PartitionResult, failed_days
+from lakehouse.model.ids import new_fetch_id
 from lakehouse.model.partition import Layer, Partition, PartitionState, SourceDay
 from lakehouse.model.record import CleanDay
 from lakehouse.settings import Settings
+from lakehouse.snapshots.batches import Batch, load_batch
 from tests.unit.materialize.conftest import BROKEN_DAY, QUIET_DAY
 
 LAYERS = (materialize_raw, materialize_clean, materialize_feature)
@@ -134,6 +138,27 @@ def test_completion_is_decided_before_it_is_told(lake: Lake) -> None:
     [decision] = [one.decision for one in lake.decisions.all("completion") if one.decision.dt == day.dt]
     assert (decision.source, decision.payload["state"]) == ("demo_daily", "complete")
     assert decision.payload["fetches"] == 5
+
+
+def test_more_rows_in_raw_reopen_the_day(lake: Lake, town: Settings) -> None:
+    day = letters("2025-03-20")
+    make_all(lake, [day])
+    index, partition = PartitionIndex(lake.ledger), Partition(day.source, day.dt, 1)
+    key = BatchIndex(lake.ledger).committed(day.source, day.dt)[0].key
+    first = load_batch(lake.store, key)
+    late = replace(first.fetches[-1], fetch_id=new_fetch_id(lake.clock.now_utc()))
+    batch = Batch.of(day.source, day.dt, [late])
+    lake.store.put("batch/late.zst", batch.to_bytes(), content_type="application/zstd", metadata={})
+    BatchIndex(lake.ledger).register(batch.batch_id, day.source, day.dt, "batch/late.zst", batch.counts)
+    assert of(materialize_raw(lake, [day]), "raw.fetches")[day].row_count == 6
+    states = {info.table: info.state for info in index.list(source=day.source, dt=day.dt)}
+    assert (states["raw.fetches"], states["clean.articles"]) == (PartitionState.COMPLETE, PartitionState.OPEN)
+    assert states["feature.articles"] is PartitionState.OPEN
+    assert not audit_books(lake, [day]).balanced
+    assert of(materialize_clean(lake, [day]), "clean.articles")[day].rows == {"listing": 1, "clean": 4, "duplicate": 1}
+    found = index.get(Layer.CLEAN, "clean.articles", partition)
+    assert found is not None
+    assert found.state is PartitionState.COMPLETE
 
 
 def test_the_index_says_what_the_tables_hold(lake: Lake) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from lakehouse.errors import DataError
 from lakehouse.materialize import pages
 from lakehouse.materialize.pages import PageParser, ParseJob, is_parsed, load_page
 from lakehouse.snapshots.bodies import BodyInfo, put_packed_body
@@ -139,3 +142,21 @@ def test_many_pages_are_parsed_by_processes_in_the_same_order(
 def test_few_pages_start_no_processes(store: DirectoryStore) -> None:
     with PageParser(store, pages.PARALLEL_FROM - 1) as parser:
         assert parser._pool is None
+
+
+def die(*_: object) -> None:
+    """A parser that takes its process along."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_page_that_kills_its_process_fails_its_day_and_no_other(
+    store: DirectoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [row(0, fetch_id=f"f{number}") for number in range(64)]
+    monkeypatch.setattr(pages, "PARALLEL_FROM", 60)
+    with PageParser(store, 64, cores=2) as parser:
+        monkeypatch.setattr(pages, "parse_chunk", die)
+        with pytest.raises(DataError, match="died"):
+            list(parser.parse(rows, {}, JOB))
+        monkeypatch.undo()
+        assert [parsed.problem for parsed in parser.parse(rows, {}, JOB)] == [None] * 64
