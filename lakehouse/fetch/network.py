@@ -123,9 +123,11 @@ class GuardedTransport(httpx.HTTPTransport):
     """httpx's own transport over the guarded backend; proxies of the environment are not used."""
 
     def __init__(self, backend: GuardedBackend) -> None:
-        super().__init__(trust_env=False, http2=True)
+        certificates = httpx.create_ssl_context(trust_env=False)
+        super().__init__(verify=certificates, trust_env=False, http2=True)
+        # httpx has no public way to a network backend; a test holds this private name to its meaning.
         self._pool = httpcore.ConnectionPool(
-            ssl_context=httpx.create_ssl_context(trust_env=False),
+            ssl_context=certificates,
             http1=True,
             http2=True,
             max_connections=8,

@@ -22,6 +22,7 @@ from lakehouse.snapshots.spool import SpoolRecord
 from lakehouse.specs.source import ListRules, SourceSpec, TaskSpec
 
 DETAIL_AFTER_LIST = 5
+MAX_DETAIL = 500
 
 
 class Step:
@@ -79,7 +80,7 @@ class Step:
             response = self._client.fetch(request, self._source.limits)
             observed = observe_response(attempt, response, self._now())
         except FetchError as error:
-            may_retry, detail = not isinstance(error, FetchRefused), str(error)
+            may_retry, detail = not isinstance(error, FetchRefused), str(error).replace("\x00", "")[:MAX_DETAIL]
             elapsed_ms = round((time.monotonic() - started) * 1000)
             observed = observe_failure(attempt, error, elapsed_ms, self._now())
         return observed, judge(observed.fetch, self._source.limits, may_retry=may_retry, now=self._now()), detail

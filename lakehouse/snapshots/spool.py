@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 from filelock import FileLock
 
-from lakehouse.errors import SnapshotCorrupt
+from lakehouse.errors import SnapshotCorrupt, UnavailableError
 from lakehouse.model.fetch import Entry, Fetch
 from lakehouse.model.partition import SourceDay
 from lakehouse.snapshots.codec import compress
@@ -71,7 +71,10 @@ class Spool:
         entries: Sequence[Entry] = (),
         after: Mapping[str, Any] | None = None,
     ) -> SpoolRecord:
-        """Keep one fetch with the bodies to store (plain bytes, or None for none); on disk when this returns."""
+        """Keep one fetch with the bodies to store (plain bytes, or None for none); on disk when this returns.
+
+        Raises UnavailableError when the folder cannot take it.
+        """
         packed = [None if part is None else compress(part) for part in (body, rendered)]
         pieces = [part for part in packed if part is not None]
         header = {
@@ -82,8 +85,14 @@ class Spool:
             "sha256": hashlib.sha256(b"".join(pieces)).hexdigest(),
         }
         path = self._folder(fetch.source, fetch.dt) / f"{fetch.fetch_id}{RECORD}"
-        write_durably(path, json.dumps(header).encode() + b"\n", *pieces)
-        return _read_record(path)
+        try:
+            write_durably(path, json.dumps(header).encode() + b"\n", *pieces)
+            return _read_record(path)
+        except OSError as error:
+            raise UnavailableError(
+                f"cannot spool a page of {fetch.source} in {path.parent}: {error.strerror}; make room or correct the "
+                "folder's rights, then run again"
+            ) from error
 
     def pending(self, source: str, dt: date) -> list[SpoolRecord]:
         """All whole records of a day, oldest first; broken ones are left out."""

@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from lakehouse.errors import FetchError, FetchRefused
 from lakehouse.fetch import policy
 from lakehouse.fetch.http import HttpClient
-from lakehouse.fetch.network import Resolve, resolve_name
+from lakehouse.fetch.network import Deadline, GuardedBackend, GuardedTransport, Resolve, resolve_name
 from lakehouse.model.fetch import FetchKind, Request, Response
 from lakehouse.specs.source import SourceSpec
 from tests.nasty_site import NastySite, Visit, bomb, endless, redirect
@@ -264,3 +265,19 @@ def test_secrets_are_not_in_messages(site: NastySite, fetch: Callable[..., Respo
         fetch("/?key=abc123", secret_params=["key"])
     assert "abc123" not in str(caught.value)
     assert "key=***" in str(caught.value)
+
+
+def test_httpx_sends_through_the_guarded_backend() -> None:
+    """Contract with a private name of httpx: requests go through `_pool`, and nothing else opens sockets."""
+    asked: list[tuple[str, int]] = []
+
+    def resolve(host: str, port: int) -> list[str]:
+        asked.append((host, port))
+        raise OSError("nobody")
+
+    backend = GuardedBackend(Deadline(), lambda *_: None, resolve)
+    with httpx.Client(transport=GuardedTransport(backend), trust_env=False) as client:
+        for url in ("http://a.test/", "https://b.test/"):
+            with pytest.raises(httpx.ConnectError):
+                client.get(url)
+    assert asked == [("a.test", 80), ("b.test", 443)]

@@ -223,3 +223,9 @@ def test_a_record_damaged_on_disk_is_set_aside_and_the_rest_goes_up(
     (batch_id,) = upload_pending(spool, store, ledger.books, "news", DAY)
     assert [f.fetch_id for f in load_batch(store, ledger.registered[batch_id]).fetches] == [make_fetch(1).fetch_id]
     assert bad.with_name(bad.name + ".torn").exists()
+
+
+def test_a_spool_that_cannot_be_written_is_unavailable(tmp_path: Path, make_fetch: MakeFetch) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(UnavailableError, match="cannot spool a page of news"):
+        Spool(tmp_path / "file").write(make_fetch(1), b"body")
