@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import accumulate
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakehouse.errors import SchemaMismatch
 from lakehouse.model.partition import Partition
@@ -69,12 +70,15 @@ def file_frames(part: Slice) -> list[pa.Table]:
 
 
 def _runs(ordered: pa.Table, names: Sequence[str]) -> list[tuple[Key, int, int]]:
+    """Key, start and end of each run of equal keys. Arrow's `group_by` would do, but keeps no order of its groups."""
     if not names:
         return [((), 0, ordered.num_rows)]
-    groups = ordered.select(names).group_by(list(names), use_threads=False).aggregate([([], "count_all")])
-    keys = zip(*(groups.column(name).to_pylist() for name in names), strict=True)
-    ends = list(accumulate(groups.column("count_all").to_pylist()))
-    return list(zip(keys, [0, *ends], ends, strict=False))
+    rows = ordered.num_rows
+    columns = [ordered.column(name) for name in names]
+    changes = [pc.not_equal(column.slice(1), column.slice(0, rows - 1)) for column in columns]
+    starts = [0, *(start + 1 for start in pc.indices_nonzero(reduce(pc.or_, changes)).to_pylist())]
+    keys = zip(*(column.take(starts).to_pylist() for column in columns), strict=True)
+    return list(zip(keys, starts, [*starts[1:], rows], strict=True))
 
 
 def _check_source(key: Key, spec: SchemaSpec) -> None:
