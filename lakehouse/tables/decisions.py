@@ -12,8 +12,8 @@ from typing import Any
 from lakehouse.clock import Clock
 from lakehouse.specs.types import Scalar
 from lakehouse.tables.committer import Committer
-from lakehouse.tables.fit import make_fit
-from lakehouse.tables.normalize import to_arrow
+from lakehouse.tables.fit import Misfit, make_fit
+from lakehouse.tables.normalize import mismatch, to_arrow
 
 TABLE = "meta.decisions"
 
@@ -71,8 +71,12 @@ class Decisions:
         if not decisions:
             return []
         now = self.clock.now_utc()
-        rows = {decision_id(one): _row(one, now) for one in decisions}
-        frame = to_arrow(rows.values(), self.committer.catalog.table_schema(TABLE))
+        spec = self.committer.catalog.table_schema(TABLE)
+        try:
+            rows = {decision_id(one): _row(one, now) for one in decisions}
+        except Misfit as misfit:
+            raise mismatch(spec, "payload", misfit.expected, misfit.found) from None
+        frame = to_arrow(rows.values(), spec)
         self.committer.append(TABLE, frame, id_column="decision_id")
         return [decision_id(one) for one in decisions]
 

@@ -57,7 +57,10 @@ def make_fit(tree: types.TypeTree) -> Fit:
 
 def describe(value: Any) -> str:
     """A value for a message: its type and the beginning of what it holds."""
-    text = ascii(value)
+    try:
+        text = ascii(value)
+    except ValueError:  # Python refuses to write out a number of thousands of digits
+        text = f"of {value.bit_length()} bits"
     return f"{type(value).__name__} {text if len(text) <= 80 else text[:77] + '...'}"
 
 
@@ -90,10 +93,10 @@ def _fit_whole(value: Any, name: str) -> int:
 def _fit_float(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         _misfit(name, value)
-    if not math.isfinite(value):
-        _misfit(name, value, "" if isinstance(value, float) and math.isinf(value) else "not None but")
     if isinstance(value, int) and not _is_exact(value):
         _misfit(name, value, "not exact as a float:")
+    if not math.isfinite(value):
+        _misfit(name, value, "" if math.isinf(value) else "not None but")
     if name == "float" and abs(value) > FLOAT32_MAX:
         _misfit(name, value, "out of range:")
     return float(value)

@@ -19,6 +19,8 @@ SCHEMA = Schema(
         MapType(21, StringType(), 22, StructType(NestedField(23, "city", StringType())), value_required=False),
     ),
 )
+PLAIN = pa.struct([("city", pa.string())])
+ARROW = pa.schema([("places", pa.list_(PLAIN)), ("by_name", pa.map_(pa.string(), PLAIN))])
 ROWS = [
     {"places": [{"city": "上海"}, None], "by_name": [("a", {"city": None}), ("b", None)]},
     {"places": None, "by_name": None},
@@ -30,14 +32,14 @@ def test_null_and_empty_lists_and_maps_of_structs_stay_apart(tmp_path: Path) -> 
     iceberg = open_iceberg(f"sqlite:///{tmp_path / 'iceberg.db'}", tmp_path / "warehouse")
     iceberg.create_namespace("raw")
     table = iceberg.create_table("raw.places", SCHEMA)
-    table.append(pa.Table.from_pylist(ROWS, schema=table.schema().as_arrow()))
+    table.append(pa.Table.from_pylist(ROWS, schema=ARROW))
     assert table.scan().to_arrow().to_pylist() == ROWS
     iceberg.engine.dispose()
 
 
 def test_pyiceberg_by_itself_still_loses_them() -> None:
     """When this fails, PyIceberg keeps nulls: remove `projection`."""
-    places = pa.array([None, []], pa.list_(pa.struct([("city", pa.string())])))
+    places = pa.array([None, []], pa.list_(PLAIN))
     visitor = ArrowProjectionVisitor(SCHEMA)
     kind = SCHEMA.find_type("places")
     assert isinstance(kind, ListType)
