@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from html import unescape
 from typing import Any
 
-import lxml.html
+import lxml.etree
 
 from lakehouse.model.record import Evidence, TimeConfidence
 from lakehouse.parse.blocks import MAX_BLOCKS, Outline, read_outline, weight_of
 from lakehouse.parse.body import EMPTY, Body, find_body
 from lakehouse.parse.byline import find_author, find_origin
-from lakehouse.parse.dom import node_path
+from lakehouse.parse.dom import node_path, text_of
 from lakehouse.parse.heading import PARTS, Title, find_title, site_words, squashed
 from lakehouse.parse.published import find_published
 from lakehouse.parse.structured import Structured, read_structured
@@ -47,7 +47,7 @@ class Reading:
 
 
 def extract_article(
-    root: lxml.html.HtmlElement, reader: TimeReader, url: str
+    root: lxml.etree._Element, reader: TimeReader, url: str
 ) -> tuple[dict[str, Any], dict[str, Evidence]]:
     """Values and evidence of a page; what it does not say is None. Raises TooMuchText."""
     structured = read_structured(root)
@@ -81,7 +81,7 @@ def extract_article(
     return values, evidence
 
 
-def _best_reading(root: lxml.html.HtmlElement, structured: Structured, url: str) -> Reading:
+def _best_reading(root: lxml.etree._Element, structured: Structured, url: str) -> Reading:
     """The page as it is shown, or with its hidden elements where these hold most of the text, as scripts show them."""
     shown = _read(root, structured, url, hidden=False)
     if shown.body.weight >= WEAK:
@@ -91,7 +91,7 @@ def _best_reading(root: lxml.html.HtmlElement, structured: Structured, url: str)
     return whole if far_more else shown
 
 
-def _read(root: lxml.html.HtmlElement, structured: Structured, url: str, *, hidden: bool) -> Reading:
+def _read(root: lxml.etree._Element, structured: Structured, url: str, *, hidden: bool) -> Reading:
     outline = read_outline(root, hidden=hidden)
     if outline.cut:
         raise TooMuchText(f"the page has more than {MAX_BLOCKS} blocks of text")
@@ -111,9 +111,9 @@ def _whole_text(body: Body, structured: Structured) -> tuple[str, str]:
     return body.text, DENSEST
 
 
-def _site(root: lxml.html.HtmlElement, structured: Structured, url: str) -> set[str]:
+def _site(root: lxml.etree._Element, structured: Structured, url: str) -> set[str]:
     """Names of the site, squashed: as it states them, and the parts of the page's title after the first."""
-    title = next((element.text_content() for element in root.iter("title")), "")[:MAX_TITLE_CHARS]
+    title = next((text_of(element) for element in root.iter("title")), "")[:MAX_TITLE_CHARS]
     return site_words(structured, url) | {squashed(part) for part in PARTS.split(title)[1:] if part}
 
 

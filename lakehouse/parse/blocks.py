@@ -11,93 +11,22 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-import lxml.html
+import lxml.etree
 
 from lakehouse.parse.cues import cues_of
 from lakehouse.parse.dom import is_hidden
 
-INLINE_TAGS = frozenset(
-    [
-        "a",
-        "abbr",
-        "acronym",
-        "b",
-        "bdi",
-        "bdo",
-        "big",
-        "cite",
-        "code",
-        "data",
-        "del",
-        "dfn",
-        "em",
-        "font",
-        "i",
-        "img",
-        "ins",
-        "kbd",
-        "label",
-        "mark",
-        "nobr",
-        "picture",
-        "q",
-        "rp",
-        "rt",
-        "ruby",
-        "s",
-        "samp",
-        "small",
-        "span",
-        "strike",
-        "strong",
-        "sub",
-        "sup",
-        "time",
-        "tt",
-        "u",
-        "var",
-        "wbr",
-        "amp-img",
-        "o:p",
-        "st1:place",
-    ]
-)
-DROPPED_TAGS = frozenset(
-    [
-        "head",
-        "script",
-        "style",
-        "noscript",
-        "template",
-        "svg",
-        "math",
-        "iframe",
-        "object",
-        "embed",
-        "video",
-        "audio",
-        "canvas",
-        "button",
-        "input",
-        "select",
-        "option",
-        "textarea",
-        "map",
-        "area",
-        "link",
-        "meta",
-        "noframes",
-        "frameset",
-        "param",
-        "source",
-        "track",
-        "datalist",
-        "progress",
-        "meter",
-    ]
-)
+INLINE_TAGS = frozenset({
+    "a", "abbr", "acronym", "amp-img", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font",
+    "i", "img", "ins", "kbd", "label", "mark", "nobr", "o:p", "picture", "q", "rp", "rt", "ruby", "s", "samp", "small",
+    "span", "st1:place", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+})  # fmt: skip
+DROPPED_TAGS = frozenset({
+    "area", "audio", "button", "canvas", "datalist", "embed", "frameset", "head", "iframe", "input", "link", "map",
+    "math", "meta", "meter", "noframes", "noscript", "object", "option", "param", "progress", "script", "select",
+    "source", "style", "svg", "template", "textarea", "track", "video",
+})  # fmt: skip
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-STRONG = HEADINGS | {"b", "strong"}
 SPACE = re.compile(r"[ \t\r\n\f\v\u00a0\u3000\u200b\ufeff]+")
 CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 CJK_WEIGHT = 2.5
@@ -115,12 +44,12 @@ class Block:
     """One run of text; `weight` is its length (a CJK character counts 2.5 latin letters), `links` that of its links."""
 
     text: str
-    node: lxml.html.HtmlElement
+    node: lxml.etree._Element
     tag: str
     weight: float
     links: float
     index: int
-    emphasis: bool = False
+    prose: bool = False
     cues: frozenset[str] = frozenset()
 
     @property
@@ -133,7 +62,7 @@ class Block:
 class Span:
     """An element and the blocks it holds: `first` to before `last`."""
 
-    node: lxml.html.HtmlElement
+    node: lxml.etree._Element
     first: int
     last: int
     depth: int
@@ -164,9 +93,8 @@ class _Walk:
         self.outline = Outline()
         self.pieces: list[str] = []
         self.link_pieces: list[str] = []
-        self.strong = 0
 
-    def add(self, text: str | None, *, linked: bool, strong: bool) -> None:
+    def add(self, text: str | None, *, linked: bool) -> None:
         if text and (self.pieces or not text.isspace()):
             # `<span>2018-03-08</span><span>23:16</span>` is set apart by style alone.
             if self.pieces and self.pieces[-1][-1].isdigit() and CLOCK.match(text):
@@ -174,46 +102,41 @@ class _Walk:
             self.pieces.append(text)
             if linked:
                 self.link_pieces.append(text)
-            if strong:
-                self.strong += len(text)
 
     def close(self, frame: _Frame) -> None:
         """End the current block, if it holds any text; `frame` is the block-level element around it."""
         if not self.pieces:
             return
-        raw = "".join(self.pieces)
-        text = SPACE.sub(" ", raw).strip()
+        text = SPACE.sub(" ", "".join(self.pieces)).strip()
         blocks = self.outline.blocks
         if len(blocks) >= MAX_BLOCKS:
             self.outline.cut = True
         elif text:
             weight = weight_of(text)
             links = min(weight_of(SPACE.sub(" ", "".join(self.link_pieces))), weight) if self.link_pieces else 0.0
-            emphasis = self.strong > 0.8 * len(raw.strip())
-            blocks.append(Block(text, frame.node, frame.tag, weight, links, len(blocks), emphasis))
-        self.pieces, self.link_pieces, self.strong = [], [], 0
+            blocks.append(Block(text, frame.node, frame.tag, weight, links, len(blocks)))
+        self.pieces, self.link_pieces = [], []
 
 
 @dataclass(slots=True)
 class _Frame:
     """An open element: `owner` is the innermost block-level frame, itself or one around it."""
 
-    node: lxml.html.HtmlElement
+    node: lxml.etree._Element
     tag: str
-    children: Iterator[lxml.html.HtmlElement]
+    children: Iterator[lxml.etree._Element]
     first: int
     linked: bool = False
-    strong: bool = False
     owner: _Frame | None = None
 
 
 def read_outline(
-    root: lxml.html.HtmlElement, skip: Container[lxml.html.HtmlElement] = (), *, hidden: bool = False
+    root: lxml.etree._Element, skip: Container[lxml.etree._Element] = (), *, hidden: bool = False
 ) -> Outline:
     """Blocks and spans of a page; scripts, form controls and `skip` give no text, hidden elements if asked."""
     walk = _Walk()
     frame = _Frame(root, "html", iter(root), 0)
-    walk.add(root.text, linked=False, strong=False)
+    walk.add(root.text, linked=False)
     stack = [frame]
     while stack:
         frame = stack[-1]
@@ -222,29 +145,28 @@ def read_outline(
             _leave(walk, stack)
             continue
         tag = child.tag
-        if not isinstance(tag, str) or tag in DROPPED_TAGS or (not hidden and is_hidden(child)) or child in skip:
-            walk.add(child.tail, linked=frame.linked, strong=frame.strong)
+        if tag in DROPPED_TAGS or (not hidden and is_hidden(child)) or child in skip:
+            walk.add(child.tail, linked=frame.linked)
         elif tag in BREAKS:
             walk.close(frame.owner or frame)
-            walk.add(child.tail, linked=frame.linked, strong=frame.strong)
+            walk.add(child.tail, linked=frame.linked)
         elif not len(child) and tag in INLINE_TAGS:
-            walk.add(child.text, linked=frame.linked or tag == "a", strong=frame.strong or tag in STRONG)
-            walk.add(child.tail, linked=frame.linked, strong=frame.strong)
+            walk.add(child.text, linked=frame.linked or tag == "a")
+            walk.add(child.tail, linked=frame.linked)
         else:
             stack.append(_enter(walk, frame, child, tag))
     mark_cues(walk.outline)
     return walk.outline
 
 
-def _enter(walk: _Walk, outer: _Frame, child: lxml.html.HtmlElement, tag: str) -> _Frame:
+def _enter(walk: _Walk, outer: _Frame, child: lxml.etree._Element, tag: str) -> _Frame:
     inline = tag in INLINE_TAGS
     around = outer.owner or outer
     if not inline:
         walk.close(around)
     linked = outer.linked or tag == "a"
-    strong = outer.strong or tag in STRONG
-    walk.add(child.text, linked=linked, strong=strong)
-    return _Frame(child, tag, iter(child), len(walk.outline.blocks), linked, strong, around if inline else None)
+    walk.add(child.text, linked=linked)
+    return _Frame(child, tag, iter(child), len(walk.outline.blocks), linked, around if inline else None)
 
 
 def _leave(walk: _Walk, stack: list[_Frame]) -> None:
@@ -256,7 +178,7 @@ def _leave(walk: _Walk, stack: list[_Frame]) -> None:
             own = cues_of(frame.node, frame.tag)
             walk.outline.spans.append(Span(frame.node, frame.first, len(blocks), len(stack), own))
     if stack:
-        walk.add(frame.node.tail, linked=stack[-1].linked, strong=stack[-1].strong)
+        walk.add(frame.node.tail, linked=stack[-1].linked)
 
 
 def mark_cues(outline: Outline) -> None:

@@ -16,9 +16,8 @@ from lakehouse.parse.blocks import HEADINGS, Block, Outline, Span
 from lakehouse.parse.boilerplate import ends_article, is_boilerplate, is_head_line, opens_related
 
 BAD_CUES = frozenset({"comments", "related", "nav", "aside", "footer", "share", "promo", "popup", "tags"})
-MARK = re.compile("[.!?。！？；;:：,，、…]")
+MARK = re.compile("[.!?。！？；;,，、…:：]")
 STOP = re.compile("[.!?。！？…；;:：][\"'”’」』)）\\]]*$")
-STOP_OR_LONG = re.compile('[.!?。！？…"”’」]$|.{60}')
 MAX_HEAD = 25
 LABEL_COST = 6.0
 NEXT_TITLE = 25.0
@@ -55,13 +54,13 @@ class Body:
 EMPTY = Body((), None, 0, 0)
 
 
-def is_prose(block: Block) -> bool:
+def reads_as_text(block: Block) -> bool:
     """Whether a block reads as running text: long, or with sentence marks, and not mostly links."""
     if block.link_share >= MOSTLY_LINKS or block.tag in HEADINGS:
         return False
     if block.weight >= 3 * SHORT:
         return True
-    return block.weight >= SHORT / 2 and MARK.search(block.text) is not None
+    return block.weight >= SHORT / 2 and MARK.search(block.text) is not None and not is_head_line(block.text)
 
 
 def find_body(outline: Outline, title: int | None = None) -> Body:
@@ -69,6 +68,8 @@ def find_body(outline: Outline, title: int | None = None) -> Body:
     blocks = outline.blocks
     if not blocks:
         return EMPTY
+    for block in blocks:
+        block.prose = reads_as_text(block)
     values = [_value(block) for block in blocks]
     worths = _worths(outline.spans, values)
     container = _best_span(outline.spans, worths)
@@ -79,16 +80,17 @@ def find_body(outline: Outline, title: int | None = None) -> Body:
     inside = _from_title(inside, title)
     inside = _continued(inside, inner, outline.spans)
     kept = _without_edges([block for block in inside if _belongs(block, inner)])
-    lead = _lead(blocks, title, container.first)
+    lead = _lead(blocks, title, kept[0].index if kept else container.first)
     return Body((*lead, *kept), container, container.first, container.last)
 
 
 def _lead(blocks: list[Block], title: int | None, first: int) -> list[Block]:
-    """The sentence under the title, where it stands outside of the container."""
+    """The sentence under the title, which may stand outside of the container or be a heading."""
     if title is None or not title < first <= title + MAX_HEAD:
         return []
     for block in blocks[title + 1 : min(title + 4, first)]:
-        reads = block.weight >= SHORT and block.link_share < 0.2 and STOP_OR_LONG.search(block.text) is not None
+        sentence = block.weight >= SHORT / 2 and STOP.search(block.text) is not None
+        reads = (sentence or block.weight >= 1.5 * SHORT) and block.link_share < 0.2
         if reads and not block.cues and not is_boilerplate(block.text, block.weight):
             return [block]
     return []
@@ -106,7 +108,7 @@ def _from_title(inside: list[Block], title: int | None) -> list[Block]:
     for place, block in enumerate(inside):
         if block.tag == "h1" and block.weight >= NEXT_TITLE and before >= SHORT:
             return inside[:place]
-        before += block.weight if is_prose(block) else 0.0
+        before += block.weight if block.prose else 0.0
     return inside
 
 
@@ -118,7 +120,7 @@ def _continued(inside: list[Block], inner: frozenset[str], spans: list[Span]) ->
     kept: list[Block] = []
     before, skip_to, waiting = 0.0, 0, False
     for block in inside:
-        text = is_prose(block) and not (block.cues & BAD_CUES) - inner
+        text = block.prose and not (block.cues & BAD_CUES) - inner
         if block.index < skip_to:
             continue
         if before >= 0.5 * total and (_comments_begin(block, inner) or ends_article(block.text, block.weight)):
@@ -144,7 +146,7 @@ def _boxes(inside: list[Block], spans: list[Span], most: float) -> dict[int, int
     if not inside:
         return {}
     start, stop = inside[0].index, inside[-1].index
-    sums = [0.0, *accumulate(block.weight if is_prose(block) else 0.0 for block in inside)]
+    sums = [0.0, *accumulate(block.weight if block.prose else 0.0 for block in inside)]
     ends: dict[int, int] = {}
     for span in spans:
         if start <= span.first and span.last <= stop and sums[span.last - start] - sums[span.first - start] <= most:
@@ -162,14 +164,14 @@ def _kind(block: Block) -> Kind:
 def _main_kind(inside: list[Block]) -> Kind | None:
     weights: dict[Kind, float] = {}
     for block in inside:
-        if is_prose(block):
+        if block.prose:
             kind = _kind(block)
             weights[kind] = weights.get(kind, 0.0) + block.weight
     return max(weights, key=lambda kind: weights[kind], default=None)
 
 
 def _prose_weight(blocks: list[Block]) -> float:
-    return sum(block.weight for block in blocks if is_prose(block))
+    return sum(block.weight for block in blocks if block.prose)
 
 
 def _without_edges(kept: list[Block]) -> list[Block]:
@@ -186,7 +188,7 @@ def _without_edges(kept: list[Block]) -> list[Block]:
 
 
 def _may_begin(block: Block) -> bool:
-    return is_prose(block) and "byline" not in block.cues and not is_head_line(block.text)
+    return block.prose and "byline" not in block.cues and not is_head_line(block.text)
 
 
 def _without_foreign_tail(kept: list[Block]) -> list[Block]:
@@ -196,7 +198,7 @@ def _without_foreign_tail(kept: list[Block]) -> list[Block]:
     """
     main = _main_kind(kept)
     total = _prose_weight(kept)
-    ours = [n for n, block in enumerate(kept) if is_prose(block) and _kind(block) == main]
+    ours = [n for n, block in enumerate(kept) if block.prose and _kind(block) == main]
     if not ours or sum(kept[n].weight for n in ours) < 0.6 * total:
         return kept
     home = {kept[n].node.getparent() for n in ours}
@@ -214,7 +216,7 @@ def _at_home(block: Block, home: set[Any]) -> bool:
 
 def _may_end(block: Block, main: Kind | None) -> bool:
     """Whether a block can be the last of an article: prose, a paragraph like the others, or a short sentence."""
-    if is_prose(block):
+    if block.prose:
         return True
     if block.tag in HEADINGS:
         return False
@@ -233,7 +235,7 @@ def _value(block: Block) -> float:
         return -0.5 * block.weight - LABEL_COST
     if block.link_share >= MOSTLY_LINKS:
         return -min(block.links, 100.0) - LABEL_COST
-    if is_prose(block):
+    if block.prose:
         return own - 2 * block.links
     return -LABEL_COST if block.tag not in HEADINGS else 0.0
 

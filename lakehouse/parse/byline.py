@@ -6,10 +6,10 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-import lxml.html
+import lxml.etree
 
 from lakehouse.parse.blocks import Block
-from lakehouse.parse.dom import node_path
+from lakehouse.parse.dom import node_path, text_of
 from lakehouse.parse.heading import squashed
 from lakehouse.parse.structured import Structured, names_in
 
@@ -114,14 +114,14 @@ def _by_class(blocks: Iterable[Block], pattern: re.Pattern[str], rule: str) -> N
             continue
         for element in _with_inner(block.node):
             if pattern.search(element.get("class") or "") or pattern.search(element.get("id") or ""):
-                raw = " ".join(element.text_content().split())
+                raw = text_of(element)
                 name = _cut(re.sub(r"^(?:by|来源|作者)[:：\s]+", "", raw, flags=re.IGNORECASE))
                 if _is_name(name):
                     return Name(name, rule, raw, node_path(element))
     return None
 
 
-def _with_inner(node: lxml.html.HtmlElement) -> Iterable[lxml.html.HtmlElement]:
+def _with_inner(node: lxml.etree._Element) -> Iterable[lxml.etree._Element]:
     """The element and a few below it."""
     for _, element in zip(range(12), node.iter("*"), strict=False):
         yield element

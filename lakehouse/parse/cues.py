@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-import lxml.html
+import lxml.etree
 
 NO_CUES: frozenset[str] = frozenset()
 LANDMARKS = {
@@ -39,13 +39,14 @@ CUES = {
     "caption": "caption captions wpcaption",
 }
 CUE_OF = {word: cue for cue, words in CUES.items() for word in words.split()}
+MAX_NAMES = 500
 TOKENS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 MODIFIER = re.compile(r"^(?:has|have|with|without|no|not|is|js|tag|category|post|type|template|page)(?:[-_]|(?=[A-Z]))")
 
 
-def cues_of(element: lxml.html.HtmlElement, tag: str) -> frozenset[str]:
+def cues_of(element: lxml.etree._Element, tag: str) -> frozenset[str]:
     """What an element's tag, role, class and id say it is for, such as `nav`, `related` or `comments`."""
-    names = f"{element.get('class') or ''} {element.get('id') or ''}"
+    names = f"{element.get('class') or ''} {element.get('id') or ''}"[:MAX_NAMES]
     return _cues_of_names(tag, element.get("role"), names)
 
 

@@ -10,7 +10,6 @@ import re
 from dataclasses import dataclass
 
 import lxml.etree
-import lxml.html
 
 MAX_CHARS = 20_000_000
 MAX_TAGS = 600_000
@@ -27,7 +26,7 @@ HIDDEN_STYLE = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 class Tree:
     """The root element of a page, or what kept it from being parsed (`problem`, `detail`)."""
 
-    root: lxml.html.HtmlElement | None
+    root: lxml.etree._Element | None
     problem: str | None = None
     detail: str | None = None
 
@@ -39,12 +38,14 @@ def parse_tree(text: str) -> Tree:
     limit = _limit_before(text, data, tags)
     if limit is not None:
         return Tree(None, "parser_limit", limit)
-    parser = lxml.html.HTMLParser(
+    parser = lxml.etree.HTMLParser(
         encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True, no_network=True
     )
     try:
-        root = lxml.html.document_fromstring(data, parser=parser)
+        root = lxml.etree.fromstring(data, parser)
     except (lxml.etree.LxmlError, ValueError, AssertionError):
+        root = None
+    if root is None:
         return Tree(None, "unreadable", "the page holds no element")
     if any(entry.type_name == "ERR_RESOURCE_LIMIT" or "depth" in entry.message for entry in parser.error_log):
         return Tree(None, "parser_limit", f"elements are nested deeper than {MAX_DEPTH}")
@@ -87,9 +88,14 @@ def _without_raw_text(data: bytes) -> bytes:
     return data
 
 
-def _sibling_work(root: lxml.html.HtmlElement) -> int:
+def _sibling_work(root: lxml.etree._Element) -> int:
     """Squares of the child counts: a selector that counts siblings may look at all pairs."""
     return sum(len(element) ** 2 for element in root.iter("*"))
+
+
+def text_of(element: lxml.etree._Element) -> str:
+    """All text below an element, its blanks made single."""
+    return " ".join("".join(map(str, element.itertext())).split())
 
 
 def node_path(element: lxml.etree._Element) -> str:
@@ -97,7 +103,7 @@ def node_path(element: lxml.etree._Element) -> str:
     return str(element.getroottree().getpath(element))
 
 
-def is_hidden(element: lxml.html.HtmlElement) -> bool:
+def is_hidden(element: lxml.etree._Element) -> bool:
     """Whether an element's own attributes keep it from being shown."""
     if element.get("hidden") is not None:
         return True

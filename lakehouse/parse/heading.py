@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-import lxml.html
+import lxml.etree
 
 from lakehouse.parse.blocks import HEADINGS, Block, Outline
-from lakehouse.parse.dom import node_path
+from lakehouse.parse.dom import node_path, text_of
 from lakehouse.parse.structured import Structured, plain
 
 MAX_TITLE = 100
@@ -20,9 +20,15 @@ MAX_CANDIDATES = 600
 MIN_SQUASHED = 4
 PREFIX = 6
 NOT_WORDS = re.compile(r"[\W_]+")
-PARTS = re.compile(
-    r"\s*[|｜_»«·•—–]+\s*|\s+[-:~/]+\s+|\s*::\s*|-{2,}|(?<=[\u3000-\u9fff\uff00-\uffef])-(?=[\u3000-\u9fff\uff00-\uffef])"
+BARS = re.compile(r"\s*[|｜_»«]+\s*|\s+::\s+")
+DASHES = re.compile(r"\s+[-–—:~/·•]+\s+|-{2,}|—+|(?<=[\u3000-\u9fff\uff00-\uffef])[-–](?=[\u3000-\u9fff\uff00-\uffef])")
+PARTS = re.compile(f"{BARS.pattern}|{DASHES.pattern}")
+SITE_LIKE = re.compile(
+    r"(?:网|报|新闻|频道|门户|在线|客户端|官网|日报|电视台|人民政府|委员会)$"
+    r"|\b(?:news|times|post|daily|herald|tribune|journal|magazine)$|\.(?:com|cn|net|org)$",
+    re.IGNORECASE,
 )
+MAX_SITE = 24
 TITLE_CLASS = re.compile(
     r"(?:^|[^a-z])(?:title|headline|heading|biaoti|tit|hed)(?:$|[^a-z])|title$|headline$|Title(?![a-z])|Headline",
     re.MULTILINE,
@@ -46,7 +52,7 @@ def squashed(text: str) -> str:
     return NOT_WORDS.sub("", folded.casefold())
 
 
-def find_title(root: lxml.html.HtmlElement, outline: Outline, structured: Structured, url: str) -> Title | None:
+def find_title(root: lxml.etree._Element, outline: Outline, structured: Structured, url: str) -> Title | None:
     """The title without the site's name, at most 100 characters; None where the page shows none."""
     stated = list(_stated(root, structured))
     visible = _best_visible(outline, [text for text, _ in stated])
@@ -60,20 +66,20 @@ def find_title(root: lxml.html.HtmlElement, outline: Outline, structured: Struct
     return None
 
 
-def _stated(root: lxml.html.HtmlElement, structured: Structured) -> Iterator[tuple[str, str]]:
+def _stated(root: lxml.etree._Element, structured: Structured) -> Iterator[tuple[str, str]]:
     """Titles that the page states for machines, best first."""
     candidates = (
         (None if structured.article_is_weak else plain(structured.article.get("headline")), "jsonld: headline"),
         (structured.meta("og:title"), "meta: og:title"),
         (structured.meta("twitter:title", "dc.title", "parsely-title", "sailthru.title", "title"), "meta: title"),
-        (next((element.text_content() for element in root.iter("title") if _in_head(element)), None), "css: title"),
+        (next((text_of(element) for element in root.iter("title") if _in_head(element)), None), "css: title"),
     )
     for text, rule in candidates:
         if text and text.strip():
             yield " ".join(text[: 4 * MAX_STATED].split())[:MAX_STATED], rule
 
 
-def _in_head(element: lxml.html.HtmlElement) -> bool:
+def _in_head(element: lxml.etree._Element) -> bool:
     return all(parent.tag != "svg" for parent in element.iterancestors())
 
 
@@ -159,17 +165,24 @@ def site_words(structured: Structured, url: str) -> set[str]:
 
 
 def without_site(text: str, site: set[str]) -> str:
-    """A stated title without the site's name and section at its end, or the name at its start."""
-    parts = [(match.start(), match.end()) for match in PARTS.finditer(text)]
-    for start, end in parts:
-        rest = squashed(text[end:])
-        if rest and any(rest == word or (word in rest and len(word) > 0.4 * len(rest)) for word in site):
-            return text[:start].strip()
-    if parts:
-        first = squashed(text[: parts[0][0]])
-        if first in site:
-            return text[parts[0][1] :].strip()
-        start, end = parts[-1]
-        if len(squashed(text[end:])) <= 0.4 * len(squashed(text[:start])):
-            return text[:start].strip()
+    """A stated title without the site's name and section: the longest part between bars, then less a last part."""
+    text = max((part.strip() for part in BARS.split(text)), key=lambda part: len(squashed(part)), default=text)
+    dashes = list(DASHES.finditer(text))
+    if not dashes:
+        return text.strip()
+    if squashed(text[: dashes[0].start()]) in site:
+        return text[dashes[0].end() :].strip()
+    for dash in dashes:
+        if _names_site(text[dash.end() :], site):
+            return text[: dash.start()].strip()
+    spaced = dashes[-1][0] != dashes[-1][0].strip()
+    if spaced and len(squashed(text[dashes[-1].end() :])) <= 0.5 * len(squashed(text[: dashes[-1].start()])):
+        return text[: dashes[-1].start()].strip()
     return text.strip()
+
+
+def _names_site(text: str, site: set[str]) -> bool:
+    name = squashed(text)
+    if len(name) <= MAX_SITE and SITE_LIKE.search(text.strip()):
+        return True
+    return bool(name) and any(name == word or (word in name and len(word) > 0.4 * len(name)) for word in site)

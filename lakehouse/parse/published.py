@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
-import lxml.html
+import lxml.etree
 
 from lakehouse.model.record import TimeConfidence
 from lakehouse.parse.blocks import Block, Outline
-from lakehouse.parse.dom import node_path
+from lakehouse.parse.body import STOP
+from lakehouse.parse.dom import node_path, text_of
 from lakehouse.parse.structured import Structured, plain
 from lakehouse.parse.times import FoundTime, TimeReader
 
@@ -51,6 +52,9 @@ URL_DATE = re.compile(
 )
 NEVER_CUES = frozenset({"comments", "related", "footer", "popup", "promo"})
 SHORT_BLOCK = 220.0
+SENTENCE = 60.0
+SENTENCE_SHARE = 0.35
+RELATIVE_SHARE = 0.25
 NEAR_DAYS = timedelta(hours=38)
 MAX_OFFSET = timedelta(hours=14)
 QUARTER = timedelta(minutes=15)
@@ -66,7 +70,7 @@ class Published:
 
 
 def find_published(
-    root: lxml.html.HtmlElement,
+    root: lxml.etree._Element,
     outline: Outline,
     structured: Structured,
     reader: TimeReader,
@@ -91,7 +95,7 @@ def find_published(
     return found or (shown if reader.relative else None)
 
 
-def _stated(root: lxml.html.HtmlElement, structured: Structured, reader: TimeReader) -> Published | None:
+def _stated(root: lxml.etree._Element, structured: Structured, reader: TimeReader) -> Published | None:
     """The first believable time of JSON-LD, meta elements and microdata."""
     for text, rule in _statements(root, structured):
         found = reader.stamp(text)
@@ -100,7 +104,7 @@ def _stated(root: lxml.html.HtmlElement, structured: Structured, reader: TimeRea
     return None
 
 
-def _statements(root: lxml.html.HtmlElement, structured: Structured) -> Iterator[tuple[str, str]]:
+def _statements(root: lxml.etree._Element, structured: Structured) -> Iterator[tuple[str, str]]:
     nodes = [structured.article, *structured.nodes[:50]]
     for key in ("datePublished", "dateCreated", "uploadDate"):
         for node in nodes:
@@ -113,11 +117,11 @@ def _statements(root: lxml.html.HtmlElement, structured: Structured) -> Iterator
                     yield content, f"meta: {name}"
             for element in root.iterfind(".//*[@itemprop='datePublished']"):
                 yield (
-                    element.get("content") or element.get("datetime") or element.text_content(),
+                    element.get("content") or element.get("datetime") or text_of(element),
                     "itemprop: datePublished",
                 )
     for element in root.iterfind(".//time[@pubdate]"):
-        yield element.get("datetime") or element.text_content(), "css: time[pubdate]"
+        yield element.get("datetime") or text_of(element), "css: time[pubdate]"
 
 
 def _shown(
@@ -127,6 +131,8 @@ def _shown(
     best: tuple[float, FoundTime, Block] | None = None
     for block in _worth_reading(outline.blocks, title, body):
         for found in reader.find(block.text):
+            if _in_prose(block, found):
+                continue
             rank = _rank(block, found, title, body, stated)
             if best is None or rank > best[0]:
                 best = (rank, found, block)
@@ -134,6 +140,16 @@ def _shown(
         return None
     _, found, block = best
     return Published(found, "text near the title", node_path(block.node))
+
+
+def _in_prose(block: Block, found: FoundTime) -> bool:
+    """Whether a time is only told of in a sentence; a word such as `today` must fill much of its block."""
+    if block.tag == "time" or "byline" in block.cues:
+        return False
+    share = len(found.text) / max(len(block.text), 1)
+    if found.confidence is TimeConfidence.RELATIVE and found.year_shown and share < RELATIVE_SHARE:
+        return True
+    return block.weight > SENTENCE and share < SENTENCE_SHARE and STOP.search(block.text) is not None
 
 
 def _worth_reading(blocks: list[Block], title: int | None, body: tuple[int, int]) -> Iterable[Block]:
@@ -235,7 +251,7 @@ def _same_instant(wall: datetime, instant: datetime) -> datetime | None:
     return wall.replace(tzinfo=timezone(offset))
 
 
-def _in_scripts(root: lxml.html.HtmlElement, reader: TimeReader) -> Published | None:
+def _in_scripts(root: lxml.etree._Element, reader: TimeReader) -> Published | None:
     """A time under a telling key in a script, such as `publish_time: "2024-03-05 08:30"`."""
     read = 0
     for script in root.iter("script"):

@@ -10,7 +10,6 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import lxml.etree
-import lxml.html
 import regex
 from jsonpath_ng.parser import parse as parse_jsonpath
 from parsel.csstranslator import HTMLTranslator
@@ -22,6 +21,7 @@ from lakehouse.parse.structured import Structured, names_in, read_structured
 from lakehouse.specs.template import KINDS, Rule
 
 MAX_RAW = 2000
+ELEMENT = type(lxml.etree.Element("x"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Found:
 class PageView:
     """One page in all the forms that rules look at; each form is made once, when it is first needed."""
 
-    def __init__(self, text: str, root: lxml.html.HtmlElement | None) -> None:
+    def __init__(self, text: str, root: lxml.etree._Element | None) -> None:
         self.text = text
         self.root = root
 
@@ -111,7 +111,7 @@ def _from_nodes(path: str, rule: Rule, view: PageView, remove: Sequence[str]) ->
     except lxml.etree.XPathError:
         return
     for item in (result if isinstance(result, list) else [result])[:MAX_MATCHES]:
-        if isinstance(item, lxml.html.HtmlElement):
+        if isinstance(item, ELEMENT):
             yield Found(_node_text(item, rule.attr, remove), node_path(item))
         elif isinstance(item, str):
             parent = item.getparent() if hasattr(item, "getparent") else None
@@ -122,7 +122,7 @@ def _from_nodes(path: str, rule: Rule, view: PageView, remove: Sequence[str]) ->
             yield Found("true" if item else "false")
 
 
-def _node_text(node: lxml.html.HtmlElement, attribute: str | None, remove: Sequence[str]) -> str:
+def _node_text(node: lxml.etree._Element, attribute: str | None, remove: Sequence[str]) -> str:
     """An attribute, or the text of a node with its blocks as lines."""
     if attribute is not None:
         return node.get(attribute) or ""

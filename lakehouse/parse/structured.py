@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import lxml.html
+import lxml.etree
 
 ARTICLE_TYPES = frozenset(
     [
@@ -61,7 +61,7 @@ class Structured:
         return None
 
 
-def read_structured(root: lxml.html.HtmlElement) -> Structured:
+def read_structured(root: lxml.etree._Element) -> Structured:
     """Meta elements and JSON-LD of a page; broken JSON gives nothing."""
     found = Structured(metas=read_metas(root))
     for script in root.iter("script"):
@@ -76,7 +76,7 @@ def read_structured(root: lxml.html.HtmlElement) -> Structured:
     return found
 
 
-def read_metas(root: lxml.html.HtmlElement) -> dict[str, list[str]]:
+def read_metas(root: lxml.etree._Element) -> dict[str, list[str]]:
     """Contents of meta elements by their name, property, itemprop or http-equiv in lower case."""
     metas: dict[str, list[str]] = {}
     for number, element in enumerate(root.iter("meta")):

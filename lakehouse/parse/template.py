@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import lxml.html
+import lxml.etree
 
 from lakehouse.model.record import Evidence, Parsed, TimeConfidence
 from lakehouse.parse.functions import NAMES, StepContext
@@ -18,7 +18,7 @@ ONE_LINE = frozenset({"title", "author", "origin"})
 
 
 def parse_by_template(
-    text: str, root: lxml.html.HtmlElement | None, template: TemplateSpec, context: StepContext
+    text: str, root: lxml.etree._Element | None, template: TemplateSpec, context: StepContext
 ) -> Parsed:
     """Values of a page by a template; missing required fields and pages that match nothing carry a problem."""
     if root is not None and sum(1 for _ in zip(root.iter(), range(MAX_ELEMENTS + 1), strict=False)) > MAX_ELEMENTS:

@@ -20,7 +20,7 @@ EARLIEST_YEAR = 1990
 SLACK = timedelta(hours=1)
 MAX_TEXT = 2000
 STAMP = re.compile(r"^\d{10}(?:\d{3})?(?:\.\d+)?$")
-RANGE = re.compile(r"(?<!T)\b\d{1,2}:\d\d-\d\d:\d\d$")
+RANGE = re.compile(r"(?<![T:\d])\d{1,2}:\d\d-\d\d:\d\d$")
 
 
 @dataclass(frozen=True, slots=True)

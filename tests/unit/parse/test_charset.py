@@ -71,7 +71,14 @@ def test_a_label_that_no_page_can_mean_is_none(label: str | None) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"%PDF-1.7 text", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0", b"PK\x03\x04x", b"GIF89a", b"a\x00b\x00\x00\x01" * 99],
+    [
+        b"%PDF-1.7 text",
+        b"\x89PNG\r\n\x1a\n",
+        b"\xff\xd8\xff\xe0",
+        b"PK\x03\x04x",
+        b"GIF89a",
+        b"a\x00b\x00\x00\x01" * 99,
+    ],
 )
 def test_files_are_not_text(body: bytes) -> None:
     assert is_binary(body)
@@ -94,7 +101,9 @@ def test_what_counts_as_html(body: bytes, media_type: str | None, expected: bool
     assert is_html(body, media_type) is expected
 
 
-@given(st.binary(max_size=300), st.none() | st.text(max_size=12), st.none() | st.sampled_from(["gbk", "big5", "utf-16"]))
+@given(
+    st.binary(max_size=300), st.none() | st.text(max_size=12), st.none() | st.sampled_from(["gbk", "big5", "utf-16"])
+)
 def test_no_bytes_and_labels_raise(body: bytes, header: str | None, source: str | None) -> None:
     text, charset, votes = decode_page(body, header, source)
     assert isinstance(text, str)

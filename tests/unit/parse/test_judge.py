@@ -51,7 +51,9 @@ def test_a_right_template_has_no_problem() -> None:
         ({"then": [{"regex": {"pattern": "("}}]}, "fields.title.then[0].regex.pattern", "not a regular", ""),
     ],
 )
-def test_what_is_wrong_is_named_with_what_would_be_right(field: dict[str, Any], path: str, wrong: str, right: str) -> None:
+def test_what_is_wrong_is_named_with_what_would_be_right(
+    field: dict[str, Any], path: str, wrong: str, right: str
+) -> None:
     problems = judge(field)
     assert len(problems) == 1
     assert problems[0][0] == path

@@ -68,7 +68,11 @@ def test_every_kind_of_rule_finds(rule: dict[str, Any], expected: str) -> None:
         ({"css": ".meta"}, [{"regex": {"pattern": r"by: (\w+)"}}], "Li"),
         ({"css": ".meta"}, [{"regex": {"pattern": "none"}}, {"default": {"value": "?"}}], "?"),
         ({"css": ".meta"}, [{"after": {"mark": "by:"}}], "Li"),
-        ({"css": ".meta"}, [{"before": {"mark": "|"}}, {"remove_prefix": {"prefix": ["x", "time:"]}}], "2024-03-05 08:30"),
+        (
+            {"css": ".meta"},
+            [{"before": {"mark": "|"}}, {"remove_prefix": {"prefix": ["x", "time:"]}}],
+            "2024-03-05 08:30",
+        ),
         ({"css": "title"}, [{"remove_suffix": {"suffix": " - Site"}}, "upper"], "TITLE"),
         ({"css": "title"}, [{"replace": {"old": " - Site"}}, "lower"], "title"),
         ({"css": "title"}, [{"sub": {"pattern": "[aeiou]", "by": "_"}}], "T_tl_ - S_t_"),
@@ -142,7 +146,10 @@ def test_what_is_missing_is_a_problem_with_names() -> None:
 
 
 def test_json_pages_are_read_by_jsonpath() -> None:
-    fields = {"title": {"rules": [{"jsonpath": "$.data.items[0].title"}]}, "publish_time": {"rules": [{"jsonpath": "$..ts"}]}}
+    fields = {
+        "title": {"rules": [{"jsonpath": "$.data.items[0].title"}]},
+        "publish_time": {"rules": [{"jsonpath": "$..ts"}]},
+    }
     parsed = parse(fields, '{"data": {"items": [{"title": "T", "ts": 1709598600}]}}', media_type="application/json")
     assert parsed.problem is None
     assert parsed.values["title"] == "T"
