@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.io.pyarrow import ArrowProjectionVisitor
 from pyiceberg.types import ListType, MapType
 
@@ -40,6 +39,15 @@ def _project_map(
 
 
 def _with_nulls_of(source: Any, projected: Any) -> pa.Array | None:
+    """`projected` with the nulls of `source`. Made from its buffers, since kernels drop the field ids in its type."""
     if source is None or projected is None or source.null_count == projected.null_count:
         return projected
-    return pc.if_else(source.is_valid(), projected, pa.scalar(None, projected.type))
+    before = pa.array([True] * projected.offset, pa.bool_())
+    validity = pa.concat_arrays([before, source.is_valid()]).buffers()[1]
+    return pa.Array.from_buffers(
+        projected.type,
+        len(projected),
+        [validity, projected.buffers()[1]],
+        offset=projected.offset,
+        children=[projected.values],
+    )

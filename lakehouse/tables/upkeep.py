@@ -155,6 +155,12 @@ def _apply(work: _Work, stored: list[StoredFile], limits: Limits) -> tuple[Expir
 
 
 def _plan(work: _Work, stored: list[StoredFile], limits: Limits) -> tuple[Expiry, dict[str, TableFile]]:
+    with suppress(DataError):  # another upkeep may remove files while this one, without a lock, reads them
+        return _look(work, stored, limits)
+    return _look(work, stored, limits)
+
+
+def _look(work: _Work, stored: list[StoredFile], limits: Limits) -> tuple[Expiry, dict[str, TableFile]]:
     work.reload()
     expiry = work.plan(limits)
     doomed = garbage.files_only_in(work.reader, work.table.metadata, set(expiry.snapshots), work.recorded)

@@ -352,7 +352,7 @@ def test_upkeep_beside_writers_loses_nothing(tmp_path: Path) -> None:
         mine = open_committer(tmp_path, "upkeep")
         while not done.is_set():
             try:
-                upkeep(mine, [TABLE], Limits(keep_untagged=2, orphan_age=dt.timedelta(minutes=10)))
+                upkeep(mine, [TABLE], Limits(keep_untagged=20, orphan_age=dt.timedelta(minutes=10)))
             except UnknownNameError:
                 continue
             except BaseException as error:  # noqa: BLE001
