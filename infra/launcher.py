@@ -87,15 +87,17 @@ class Servers:
         return self.state.secrets["minio_root" if user == minio.ROOT else f"s3_{user}"]
 
 
-def start(home: Path, *, trino: bool = True, durable: bool = True, say: Say = lambda _: None) -> Servers:
+def start(home: Path, *, trino: bool = True, short_lived: bool = False, say: Say = lambda _: None) -> Servers:
     """Start what does not run yet and wait until it is ready; raises UnavailableError with the log of a dead server.
 
     Trino takes longest and needs the others only later, so all start at once. If one fails, those that this call
-    started are stopped again. Tests start without `durable`, see `State`.
+    started are stopped again. Tests start `short_lived` ones, see `State`.
     """
     names = NAMES if trino else NAMES[:2]
     with _alone(home):
-        state = _with_usable_ports(home, replace(load_or_make_state(home), engine="processes", durable=durable), say)
+        state = _with_usable_ports(
+            home, replace(load_or_make_state(home), engine="processes", short_lived=short_lived), say
+        )
         started: list[str] = []
         try:
             for name in names:
@@ -172,11 +174,11 @@ def _start_one(home: Path, name: str, state: State) -> None:
     process = server_process(home, name)
     match name:
         case "postgres":
-            postgres.start(process, state.ports[name], state.secrets, durable=state.durable)
+            postgres.start(process, state.ports[name], state.secrets, short_lived=state.short_lived)
         case "minio":
             minio.start(process, state.ports[name], state.secrets)
         case _:
-            trino.start(process, state.ports, state.secrets)
+            trino.start(process, state.ports, state.secrets, short_lived=state.short_lived)
 
 
 def _wait_for(home: Path, name: str, state: State) -> None:

@@ -30,14 +30,15 @@ SECRET_NAMES = (
 class State:
     """Ports, secrets, and how the servers run: `processes` or `docker`; `prepared` once users and buckets exist.
 
-    Without `durable` PostgreSQL leaves flushing to the system: quicker, and safe against everything but a power cut.
+    `short_lived` servers start and answer sooner, and do worse in the long run: PostgreSQL leaves flushing to the
+    system (safe against everything but a power cut), and Trino's compiler stops at its quick stage.
     """
 
     ports: Mapping[str, int]
     secrets: Mapping[str, str] = field(repr=False)
     engine: str = "processes"
     prepared: bool = False
-    durable: bool = True
+    short_lived: bool = False
 
 
 def servers_folder(home: Path) -> Path:
@@ -95,7 +96,7 @@ def save_state(home: Path, state: State) -> None:
         "secrets": dict(state.secrets),
         "engine": state.engine,
         "prepared": state.prepared,
-        "durable": state.durable,
+        "short_lived": state.short_lived,
     }
     write_private(servers_folder(home) / "state.json", json.dumps(value, indent=2) + "\n")
 

@@ -46,7 +46,7 @@ def servers() -> Iterator[Servers]:
     # Stops the servers even if this process is killed; starts first, so that no moment is without it.
     with subprocess.Popen(watch, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True) as watcher:
         try:
-            running = launcher.start(home, durable=False)
+            running = launcher.start(home, short_lived=True)
             started.append(running)
             yield running
             started.remove(running)

@@ -29,7 +29,7 @@ INITDB_OPTIONS = ("--encoding", "UTF8", "--locale", "C")
 SETTINGS = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": "200", "timezone": "UTC"}
 
 
-def start(process: ServerProcess, port: int, secrets: Mapping[str, str], *, durable: bool = True) -> None:
+def start(process: ServerProcess, port: int, secrets: Mapping[str, str], *, short_lived: bool = False) -> None:
     """Make the cluster if there is none, and start the server on 127.0.0.1:`port`."""
     programs = postgres_bin()
     if programs is None:
@@ -37,7 +37,7 @@ def start(process: ServerProcess, port: int, secrets: Mapping[str, str], *, dura
     with _opened(process.folder / "data", server_user()) as data:
         if not (data.folder / "PG_VERSION").exists():
             _make_cluster(programs, data, secrets["postgres_admin"])
-        settings = SETTINGS if durable else {**SETTINGS, "fsync": "off"}
+        settings = {**SETTINGS, "fsync": "off"} if short_lived else SETTINGS
         options = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
         command = [str(programs / "postgres"), "-D", data.name, "-p", str(port), *options]
         process.start(Launch(command, {}, Path("/"), data.user, [data.descriptor]))

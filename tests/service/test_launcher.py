@@ -36,7 +36,7 @@ def pair(home: Path) -> Servers:
 
 
 def start(home: Path, say: Callable[[str], None] = print) -> Servers:
-    return launcher.start(home, trino=False, durable=False, say=say)
+    return launcher.start(home, trino=False, short_lived=True, say=say)
 
 
 def states(home: Path) -> dict[str, str]:
@@ -134,7 +134,7 @@ def test_a_pid_that_now_belongs_to_somebody_else_is_never_ended(pair: Servers) -
 
 
 def test_two_starts_at_once_start_one_set(tmp_path: Path) -> None:
-    code = "import sys, pathlib, infra.launcher as l; l.start(pathlib.Path(sys.argv[1]), trino=False, durable=False)"
+    code = "import sys, pathlib, infra.launcher as l; l.start(pathlib.Path(sys.argv[1]), trino=False, short_lived=True)"
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     both = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], env=env) for _ in range(2)]
     try:
