@@ -39,7 +39,7 @@ class RowMaker:
             "source": self.source.source,
             "dt": self.dt,
             "schema_version": self.schema_version,
-            "canonical_fp": canonical_fp(fetch["url"], self.url_rules),
+            "canonical_fp": self._canonical(fetch),
             "url_rules_version": self.url_rules.version,
             "content_hash": hashed,
             **values,
@@ -47,6 +47,13 @@ class RowMaker:
             "flags": [],
             **evidence_of(fetch, parsed),
         }
+
+    def _canonical(self, fetch: Row) -> str:
+        """The fingerprint of the canonical form; a URL too odd to have one is its own page."""
+        try:
+            return canonical_fp(fetch["url"], self.url_rules)
+        except ValueError:
+            return str(fetch["url_fp"])
 
     def _body_facts(self, values: Row) -> dict[str, Any]:
         body = values["body"]

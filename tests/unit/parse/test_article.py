@@ -34,9 +34,9 @@ def chinese(
 ) -> str:
     return f"""<html><head><title>老桥重新开放_城市频道_晚报网</title>{head}</head><body>
 <div class="nav"><a href="/">首页</a><a href="/c">城市</a><a href="/s">体育，娱乐</a></div>
-<div class="main"><h1>老桥重新开放</h1><div class="info">{meta}</div>{before}
+<div class="main"><h1>老桥重新开放</h1><div class="info">{meta}</div>
 <div class="text"><p>{FIRST}</p><p>{SECOND}</p><p>{LAST}</p>{after}</div></div>
-<div class="footer">版权所有 晚报网，未经许可不得转载。地址：河边路一号，邮编一零零零零一，电话请打总机。</div></body></html>"""
+<div class="footer">版权所有 晚报网，未经许可不得转载。地址：河边路一号，电话请打总机。</div></body></html>"""
 
 
 def test_a_plain_chinese_article_is_read_whole() -> None:
@@ -82,9 +82,7 @@ def test_breaks_make_paragraphs() -> None:
 
 
 def test_short_paragraphs_inside_the_article_stay() -> None:
-    parsed = parse(
-        chinese(after="<p>就这样。</p>", before="").replace(f"<p>{SECOND}</p>", f"<p>真的吗？</p><p>{SECOND}</p>")
-    )
+    parsed = parse(chinese(after="<p>就这样。</p>").replace(f"<p>{SECOND}</p>", f"<p>真的吗？</p><p>{SECOND}</p>"))
     assert parsed.values["body"] == f"{FIRST}\n真的吗？\n{SECOND}\n{LAST}\n就这样。"
 
 
@@ -150,8 +148,8 @@ def english(head: str = "", top: str = "", tail: str = "", title: str = "Old bri
     return f"""<html><head><title>{title} | The Paper</title>{head}</head><body class="no-sidebar">
 <nav><ul><li><a href="/">Home</a></li><li><a href="/news">News, views and more</a></li></ul></nav>
 <article class="post has-sidebar"><h1>{title}</h1>{top}<div class="entry">{paragraphs}{tail}</div></article>
-<aside><h3>Most read</h3><p>Something else happened, and it was longer than this, but it is no part of it.</p></aside>
-<footer><p>Copyright 2024 The Paper. All rights reserved, and some more words about cookies.</p></footer></body></html>"""
+<aside><h3>Most read</h3><p>Something else happened, and it was longer, but it is no part of it.</p></aside>
+<footer><p>Copyright 2024 The Paper. All rights reserved, and some words on cookies.</p></footer></body></html>"""
 
 
 @pytest.mark.parametrize(
@@ -204,8 +202,8 @@ def test_without_a_heading_the_title_element_loses_the_site(title: str, expected
 
 def test_text_that_scripts_would_show_is_read_where_little_else_is() -> None:
     hidden = "".join(f"<p>{text}</p>" for text in ENGLISH * 4)
-    html = f"<title>Old bridge</title><h1>Old bridge</h1><div><p>{ENGLISH[0]}</p><div style='display:none'>{hidden}</div></div>"
-    assert ENGLISH[1] in parse(html).values["body"]
+    shown = f"<title>Old bridge</title><h1>Old bridge</h1><div><p>{ENGLISH[0]}</p>"
+    assert ENGLISH[1] in parse(f"{shown}<div style='display:none'>{hidden}</div></div>").values["body"]
 
 
 def test_the_stated_body_is_read_where_the_page_shows_none() -> None:
@@ -217,7 +215,8 @@ def test_the_stated_body_is_read_where_the_page_shows_none() -> None:
 
 
 def test_only_the_first_of_several_articles_is_read() -> None:
-    other = "<article><h1>Another story altogether</h1><p>This one is about the harbour, which is far away, and big.</p></article>"
+    text = "This one is about the harbour, which is far away, and big."
+    other = f"<article><h1>Another story altogether</h1><p>{text}</p></article>"
     html = english().replace("</article>", f"</article>{other * 2}")
     assert parse(html).values["body"] == "\n".join(ENGLISH)
 
