@@ -15,13 +15,14 @@ from typing import Any
 import pyarrow.compute as pc
 from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from lakehouse.errors import ConflictError
 from lakehouse.model.ids import new_task_id
-from lakehouse.tables.reach import FileReader, Kind, TableFile, metadata_files
+from lakehouse.tables.reach import FileReader, Kind, TableFile, line_of_main, metadata_files
 from lakehouse.tables.storage import StoredFile, TableFiles, plain_path
 
 DECISIONS = "meta.decisions"
@@ -52,36 +53,14 @@ def files_only_in(
     needed = reader.manifests(kept)
     manifests = {path: m for path, m in reader.manifests(gone).items() if path not in needed}
     garbage = metadata_files(metadata, gone, manifests)
-    line = _line_of_main(metadata)
-    followed = [s for s in gone if s.snapshot_id in line]
-    garbage |= _dropped_on_line(reader, line, expired, kept, followed)
+    line = line_of_main(metadata)
+    garbage |= _dropped_on_line(reader, line, expired, kept)
     apart = [s for s in gone if s.snapshot_id not in line]
     if apart:
         candidates = reader.live_files({p: m for p, m in reader.manifests(apart).items() if p in manifests})
-        live = reader.live_files(needed) if candidates else {}
+        live = reader.data_files(metadata, kept) if candidates else {}
         garbage |= {path: file for path, file in candidates.items() if path not in live}
     return {path: file for path, file in garbage.items() if path not in recorded}
-
-
-def _line_of_main(metadata: TableMetadata) -> dict[int, Snapshot]:
-    """The unbroken line of table snapshots from main's newest back, oldest first; empty where another line exists.
-
-    With one line, every table snapshot on it descends from all before it, and those not on it are older than all of
-    it: a file that a snapshot of the line dropped can be live only in older ones.
-    """
-    line: dict[int, Snapshot] = {}
-    snapshot = metadata.current_snapshot()
-    while snapshot is not None:
-        line[snapshot.snapshot_id] = snapshot
-        parent = snapshot.parent_snapshot_id
-        snapshot = None if parent is None else metadata.snapshot_by_id(parent)
-    if not line or metadata.format_version < 2:
-        return {}
-    oldest = min(s.sequence_number or 0 for s in line.values())
-    apart = [s for s in metadata.snapshots if s.snapshot_id not in line]
-    if any((s.sequence_number or 0) >= oldest for s in apart):
-        return {}
-    return dict(reversed(line.items()))
 
 
 def _dropped_on_line(
@@ -89,23 +68,20 @@ def _dropped_on_line(
     line: Mapping[int, Snapshot],
     expired: Collection[int],
     kept: Iterable[Snapshot],
-    followed: Collection[Snapshot],
 ) -> dict[str, TableFile]:
     """Files that were live in expired snapshots of the line and are in no kept one, from what each snapshot dropped.
 
     Reads the few manifests that list removals instead of every manifest that an expired snapshot rewrote.
     """
-    if not followed:
-        return {}
-    kept_at = sorted(s.sequence_number or 0 for s in kept)
+    kept_at = [s.sequence_number or 0 for s in kept]
     droppers = [s for s in line.values() if s.parent_snapshot_id in expired]
     garbage = {}
-    for snapshot, dropped in reader.dropped_files(droppers):
+    for snapshot, dropped in reader.changes(droppers, ManifestEntryStatus.DELETED):
         dropped_at = snapshot.sequence_number or 0
-        for item in dropped:
-            added_at = item.added or 0
+        for entry in dropped:
+            added_at = entry.added or 0
             if not any(added_at <= at < dropped_at for at in kept_at):
-                garbage[item.file.path] = item.file
+                garbage[entry.file.path] = entry.file
     return garbage
 
 

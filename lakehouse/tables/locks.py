@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -89,6 +90,7 @@ class PostgresLocks:
             max_overflow=200,
             connect_args={"connect_timeout": 10, "application_name": "lakehouse table lock"},
         )
+        weakref.finalize(self, self._engine.dispose)
         self._held = _Held()
 
     @contextmanager

@@ -44,10 +44,15 @@ class TableFile:
 
 
 @dataclass(frozen=True, slots=True)
-class DroppedFile:
-    """A file that a table snapshot removed; `added` is the sequence number of the one that added it."""
+class Entry:
+    """One line of a manifest: a file, whether it was added, is there, or was dropped, by whom, and since when.
+
+    `added` is the sequence number of the table snapshot that added the file, where the manifest says it.
+    """
 
     file: TableFile
+    status: ManifestEntryStatus
+    snapshot_id: int | None
     added: int | None
 
 
@@ -57,7 +62,7 @@ class FileReader:
     def __init__(self, io: FileIO) -> None:
         self._io = io
         self._lists: dict[str, dict[str, ManifestFile]] = {}
-        self._live: dict[str, tuple[TableFile, ...]] = {}
+        self._entries: dict[str, tuple[Entry, ...]] = {}
 
     def manifests(self, snapshots: Iterable[Snapshot]) -> dict[str, ManifestFile]:
         """All manifests of the snapshots, by plain path; raises DataError where a manifest list is missing."""
@@ -72,42 +77,101 @@ class FileReader:
 
     def live_files(self, manifests: Mapping[str, ManifestFile]) -> dict[str, TableFile]:
         """All files that the manifests hold as live, by plain path; raises DataError where a manifest is missing."""
-        missing = {path: manifest for path, manifest in manifests.items() if path not in self._live}
-        for path, found in zip(missing, _parallel(self._read_live, missing.values()), strict=True):
-            self._live[path] = found
-        return {file.path: file for path in manifests for file in self._live[path]}
+        gone = ManifestEntryStatus.DELETED
+        return {entry.file.path: entry.file for entry in self._entries_of(manifests) if entry.status != gone}
 
-    def dropped_files(self, snapshots: Iterable[Snapshot]) -> list[tuple[Snapshot, list[DroppedFile]]]:
-        """For each snapshot the files that it, and none before it, removed; only manifests it wrote are read."""
+    def changes(self, snapshots: Iterable[Snapshot], status: ManifestEntryStatus) -> list[tuple[Snapshot, list[Entry]]]:
+        """For each snapshot the files that it added or dropped; only manifests that it wrote itself are read."""
         snapshots = list(snapshots)
-        return list(zip(snapshots, _parallel(self._read_dropped, snapshots), strict=True))
+        written = [_written_by(snapshot, self.manifests([snapshot]), status) for snapshot in snapshots]
+        self._entries_of({path: manifest for manifests in written for path, manifest in manifests.items()})
+        found = []
+        for snapshot, manifests in zip(snapshots, written, strict=True):
+            entries = self._entries_of(manifests)
+            own = [e for e in entries if e.status == status and e.snapshot_id == snapshot.snapshot_id]
+            found.append((snapshot, own))
+        return found
 
-    def files(self, metadata: TableMetadata, snapshots: Iterable[Snapshot]) -> dict[str, TableFile]:
-        """Every file that the snapshots need, by plain path."""
-        snapshots = list(snapshots)
-        manifests = self.manifests(snapshots)
-        return self.live_files(manifests) | metadata_files(metadata, snapshots, manifests)
+    def data_files(self, metadata: TableMetadata, snapshots: Iterable[Snapshot]) -> dict[str, TableFile]:
+        """Files with rows that are live in any of the snapshots, and in any on the line of main, by plain path.
+
+        On the line they are what its ends hold and what each snapshot in between added: few manifests to read, where
+        every replace wrote some anew.
+        """
+        line = list(line_of_main(metadata).values())
+        if not line:
+            return self.live_files(self.manifests(snapshots))
+        on_line = {snapshot.snapshot_id for snapshot in line}
+        whole = [line[0], line[-1], *(s for s in snapshots if s.snapshot_id not in on_line)]
+        files = self.live_files(self.manifests(whole))
+        for _, added in self.changes(line[1:], ManifestEntryStatus.ADDED):
+            files.update((entry.file.path, entry.file) for entry in added)
+        return files
+
+    def files(self, metadata: TableMetadata) -> dict[str, TableFile]:
+        """Every file that the table snapshots need, by plain path."""
+        manifests = self.manifests(metadata.snapshots)
+        return self.data_files(metadata, metadata.snapshots) | metadata_files(metadata, metadata.snapshots, manifests)
 
     def _read_list(self, snapshot: Snapshot) -> dict[str, ManifestFile]:
         found = _readable(lambda: snapshot.manifests(self._io), snapshot.manifest_list or "")
         return {plain_path(manifest.manifest_path): manifest for manifest in found}
 
-    def _read_live(self, manifest: ManifestFile) -> tuple[TableFile, ...]:
-        entries = _readable(
-            lambda: manifest.fetch_manifest_entry(self._io, discard_deleted=True), manifest.manifest_path
-        )
-        return tuple(_data_file(entry.data_file.file_path, entry.data_file.file_size_in_bytes) for entry in entries)
+    def _entries_of(self, manifests: Mapping[str, ManifestFile]) -> list[Entry]:
+        missing = {path: manifest for path, manifest in manifests.items() if path not in self._entries}
+        for path, found in zip(missing, _parallel(self._read_entries, missing.values()), strict=True):
+            self._entries[path] = found
+        return [entry for path in manifests for entry in self._entries[path]]
 
-    def _read_dropped(self, snapshot: Snapshot) -> list[DroppedFile]:
-        dropped = []
-        for manifest in self.manifests([snapshot]).values():
-            if manifest.added_snapshot_id != snapshot.snapshot_id or manifest.deleted_files_count == 0:
-                continue
-            for entry in manifest.fetch_manifest_entry(self._io, discard_deleted=False):
-                if entry.status == ManifestEntryStatus.DELETED and entry.snapshot_id == snapshot.snapshot_id:
-                    file = _data_file(entry.data_file.file_path, entry.data_file.file_size_in_bytes)
-                    dropped.append(DroppedFile(file, entry.file_sequence_number))
-        return dropped
+    def _read_entries(self, manifest: ManifestFile) -> tuple[Entry, ...]:
+        entries = _readable(
+            lambda: manifest.fetch_manifest_entry(self._io, discard_deleted=False), manifest.manifest_path
+        )
+        return tuple(
+            Entry(
+                TableFile(plain_path(entry.data_file.file_path), Kind.DATA, entry.data_file.file_size_in_bytes),
+                entry.status,
+                entry.snapshot_id,
+                entry.file_sequence_number,
+            )
+            for entry in entries
+        )
+
+
+def line_of_main(metadata: TableMetadata) -> dict[int, Snapshot]:
+    """The unbroken line of table snapshots from main's newest back, oldest first; empty where another line exists.
+
+    With one line, every table snapshot on it descends from all before it, and those not on it are older than all of
+    it: a file that a snapshot of the line dropped can be live only in older ones.
+    """
+    line: dict[int, Snapshot] = {}
+    snapshot = metadata.current_snapshot()
+    while snapshot is not None:
+        line[snapshot.snapshot_id] = snapshot
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else metadata.snapshot_by_id(parent)
+    if not line or metadata.format_version < 2:
+        return {}
+    oldest = min(s.sequence_number or 0 for s in line.values())
+    apart = [s for s in metadata.snapshots if s.snapshot_id not in line]
+    if any((s.sequence_number or 0) >= oldest for s in apart):
+        return {}
+    return dict(reversed(line.items()))
+
+
+def _written_by(
+    snapshot: Snapshot, manifests: Mapping[str, ManifestFile], status: ManifestEntryStatus
+) -> dict[str, ManifestFile]:
+    """Manifests that the snapshot wrote and that say they have such entries, or do not say."""
+    found = {}
+    for path, manifest in manifests.items():
+        counts = {
+            ManifestEntryStatus.ADDED: manifest.added_files_count,
+            ManifestEntryStatus.DELETED: manifest.deleted_files_count,
+        }
+        if manifest.added_snapshot_id == snapshot.snapshot_id and counts[status] != 0:
+            found[path] = manifest
+    return found
 
 
 def metadata_files(
@@ -123,10 +187,6 @@ def metadata_files(
             path = plain_path(statistics.statistics_path)
             files.append(TableFile(path, Kind.STATISTICS, statistics.file_size_in_bytes))
     return {file.path: file for file in files}
-
-
-def _data_file(location: str, size: int) -> TableFile:
-    return TableFile(plain_path(location), Kind.DATA, size)
 
 
 def _readable(read: Callable[[], list[_R]], location: str) -> list[_R]:

@@ -202,7 +202,7 @@ class _Work:
 
     def needed(self) -> set[str]:
         """Plain paths of all files that must stay."""
-        reached = self.reader.files(self.table.metadata, self.table.metadata.snapshots)
+        reached = self.reader.files(self.table.metadata)
         return {*reached, *self.recorded, *garbage.logged_metadata(self.table)}
 
     def plan(self, limits: Limits) -> Expiry:

@@ -47,7 +47,8 @@ def write_files(table: Table, files: Sequence[NewFile]) -> list[DataFile]:
     if not files:
         return []
     layout = _Layout.of(table, files[0].frame.schema)
-    return list(ExecutorFactory.get_or_create().map(layout.write, files))
+    each = ExecutorFactory.get_or_create().map if len(files) > 1 else map
+    return list(each(layout.write, files))
 
 
 def describe_file(table: Table, path: str, key: Key) -> DataFile:

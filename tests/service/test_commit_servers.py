@@ -51,7 +51,7 @@ def test_append_replace_and_restore_in_a_bucket(place: Place) -> None:
 def test_a_killed_commit_to_a_bucket_is_finished_once(place: Place, moment: str) -> None:
     committer = place.open("check")
     work = [{"do": "append", "rows": ROWS}]
-    assert start_worker(place, work, run_id="killed", die=moment).wait() == -9
+    assert start_worker(place, work, run_id="killed", die=moment).communicate() == ("", "")
     commit = committer.append(TABLE, frame(committer, ROWS))
     assert commit.changed == (moment == "before")
     assert committer.scan(TABLE).num_rows == len(ROWS)

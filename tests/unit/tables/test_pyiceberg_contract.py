@@ -12,9 +12,17 @@ from pyiceberg.io.pyarrow import pyarrow_to_schema, write_file
 from pyiceberg.manifest import DataFile, ManifestEntryStatus
 from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
 from pyiceberg.table import Table, WriteTask
+from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update import (
+    RemoveSnapshotsUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    update_table_metadata,
+)
 
 from lakehouse.tables.committer import Committer
+from lakehouse.tables.iceberg import updated_metadata
 from lakehouse.tables.producer import commit_files, key_in, live_files
 from lakehouse.tables.writer import NewFile, describe_file, new_location, write_files
 from tests.unit.tables.kernel_lake import DAY, TABLE, TYPES, open_committer, rows, schema
@@ -183,6 +191,30 @@ def test_manifests_are_merged_and_keep_rows_and_sequence_numbers(tmp_path: Path)
         str(each.manifest_list) for each in table.snapshots()
     }
     assert {f"file://{path}" for path in tmp_path.rglob("*.avro")} == reached
+
+
+def test_updated_metadata_are_those_of_pyiceberg(tmp_path: Path) -> None:
+    committer = open_committer(tmp_path)
+    for number in range(3):
+        committer.append(TABLE, rows(1, batch=f"{number:032x}"))
+    table = committer.iceberg.load_table(TABLE)
+    head = table.current_snapshot()
+    assert head is not None
+    assert head.parent_snapshot_id is not None
+    updates = (
+        SetPropertiesUpdate(updates={"a": "b"}),
+        SetSnapshotRefUpdate(ref_name="day", type=SnapshotRefType.TAG, snapshot_id=head.snapshot_id),
+        RemoveSnapshotsUpdate(snapshot_ids=[head.parent_snapshot_id]),
+    )
+    before = table.metadata.model_dump_json()
+    ours = updated_metadata(table, updates)
+    theirs_ = update_table_metadata(table.metadata, updates, metadata_location=table.metadata_location)
+    assert ours is not None
+    same = {"last_updated_ms": 0}
+    assert ours.model_copy(update=same).model_dump_json() == theirs_.model_copy(update=same).model_dump_json()
+    assert ours.last_updated_ms > table.metadata.last_updated_ms
+    assert table.metadata.model_dump_json() == before
+    assert updated_metadata(table, ()) is None
 
 
 def test_partition_values_come_back_as_keys(tmp_path: Path) -> None:
