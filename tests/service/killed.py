@@ -14,8 +14,6 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any
 
-from pyiceberg.catalog.sql import SqlCatalog
-
 from lakehouse.lake import open_lake
 from lakehouse.ledger.batches import BatchIndex
 from lakehouse.ledger.partitions import PartitionIndex
@@ -28,6 +26,7 @@ from lakehouse.settings import load_settings
 from lakehouse.snapshots.spool import Spool
 from lakehouse.tables.committer import Committer
 from lakehouse.tables.decisions import Decisions
+from lakehouse.tables.iceberg import LakehouseCatalog
 
 
 def die(*_: Any, **__: Any) -> None:
@@ -66,8 +65,9 @@ POINTS: dict[str, Callable[[], None]] = {
     "after the third fetch is spooled, before the ledger": die_after(Spool, "write", 3),
     "after the bodies are stored, before the batch is registered": die_before(BatchIndex, "register"),
     "after upload, before commit": die_before(raw, "commit_batches"),
-    "after the data files are written, before commit": die_before(SqlCatalog, "commit_table"),
-    "after the first table's commit": die_after(SqlCatalog, "commit_table"),
+    "after the data files are written, before commit": die_before(LakehouseCatalog, "commit_table"),
+    "after the metadata is written, before the swap": die_before(LakehouseCatalog, "_swap"),
+    "after the swap, before the committer knows": die_after(LakehouseCatalog, "_swap"),
     "after the commit of raw.tasks, before raw.entries": die_after(Committer, "append", 1),
     "after commit, before the ledger": die_before(BatchIndex, "mark_committed"),
     "after the ledger, before the decision": die_before(Decisions, "record_all"),
