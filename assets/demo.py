@@ -102,7 +102,7 @@ def run_days(settings: Settings, days: Sequence[SourceDay]) -> dict[str, Any]:
     job = build_defs(settings).resolve_job_def(materialize_list_job.name)
     job = job.with_logger_defs({"console": dg.LoggerDefinition(progress_lines)})
     config = {
-        "ops": {"materialize_list": {"config": {"keys": [key_of(day) for day in days]}}},
+        "ops": {"each_layer": {"config": {"keys": [key_of(day) for day in days]}}},
         "loggers": {"console": {}},
     }
     with dg.DagsterInstance.get() as instance:

@@ -17,7 +17,7 @@ class ListConfig(dg.Config):
 
 
 @dg.op(required_resource_keys={"lake"}, description="materializes a list of source days, layer by layer")
-def materialize_list(context: dg.OpExecutionContext, config: ListConfig) -> None:
+def each_layer(context: dg.OpExecutionContext, config: ListConfig) -> None:
     """Log one event a partition; a failed partition stops neither the others nor the layers of the others."""
     lake = context.resources.lake
     days, failed = days_of(config.keys), []
@@ -36,4 +36,4 @@ def materialize_list(context: dg.OpExecutionContext, config: ListConfig) -> None
 @dg.job(name="materialize_list", description="raw, clean and feature of any list of source days in one run")
 def materialize_list_job() -> None:
     """One run for many partitions, also outside the rolling window."""
-    materialize_list()
+    each_layer()

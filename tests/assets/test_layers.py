@@ -114,7 +114,7 @@ def test_failed_partition_gets_no_event_and_stops_no_other(deployment: Deploymen
     bad, good = past_days(deployment, 2)
     damage_uploaded_batch(deployment, bad)
     job = deployment.defs.resolve_job_def("materialize_list")
-    config = {"ops": {"materialize_list": {"config": {"keys": [key_of(bad), key_of(good)]}}}}
+    config = {"ops": {"each_layer": {"config": {"keys": [key_of(bad), key_of(good)]}}}}
     result = job.execute_in_process(run_config=config, instance=deployment.instance, raise_on_error=False)
     assert not result.success
     for table in TABLES:
@@ -134,7 +134,7 @@ def test_unknown_source_stops_before_any_work(deployment: Deployment) -> None:
     [good] = past_days(deployment, 1)
     gone = SourceDay("demo_gone", good.dt)
     job = deployment.defs.resolve_job_def("materialize_list")
-    config = {"ops": {"materialize_list": {"config": {"keys": [key_of(good), key_of(gone)]}}}}
+    config = {"ops": {"each_layer": {"config": {"keys": [key_of(good), key_of(gone)]}}}}
     with pytest.raises(UnknownNameError, match="demo_gone"):
         job.execute_in_process(run_config=config, instance=deployment.instance)
     assert list(events_of(deployment, "raw.fetches")) == []
@@ -144,7 +144,7 @@ def test_list_of_days_that_are_not_neighbours_in_one_run(deployment: Deployment)
     first, _, third = past_days(deployment, 3)
     long_ago = SourceDay("demo_daily", date(2020, 2, 29))
     keys = [key_of(day) for day in (third, first, long_ago)]
-    config = {"ops": {"materialize_list": {"config": {"keys": keys}}}}
+    config = {"ops": {"each_layer": {"config": {"keys": keys}}}}
     job = deployment.defs.resolve_job_def("materialize_list")
     assert job.execute_in_process(run_config=config, instance=deployment.instance).success
     for table in TABLES:

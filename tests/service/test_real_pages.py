@@ -1,7 +1,7 @@
 """The main job on real pages, on the server profile, through Dagster: books, engines, and the scores of what was read.
 
-Scores are printed, and kept in `test-output/real_pages.json`. The floors are those of a good general extractor on the
-same pages (see the scorer's notes); a page that was not collected, not cleaned or rejected counts as wrong.
+Scores are printed, and kept in `test-output/real_pages.json`. The floors lie a little below what was measured when
+they were set; a page that was not collected, not cleaned or rejected counts as wrong.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from tests.real_pages import (
 )
 
 FLOORS = {
-    "en": {"title": 0.67, "day": 0.60, "body": 0.85},
-    "zh": {"title": 0.73, "day": 0.85, "body": 0.39},
+    "en": {"title": 0.88, "day": 0.80, "body": 0.88},
+    "zh": {"title": 0.90, "day": 0.90, "body": 0.85},
 }
 RECORDS = "SELECT url, title, publish_time, author, body FROM clean.articles WHERE source LIKE 'real_%'"
 IN_REVIEW = """SELECT "row" FROM clean.rejects WHERE source LIKE 'real_%' AND action = 'review'"""
@@ -81,7 +81,7 @@ def collected(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Col
 def run_main_job(settings: Settings, sources: list[str], work: Path) -> bool:
     """Raw, clean and feature of today for all sources, in one Dagster run of this process."""
     days = [SourceDay(source, settings.clock.today()) for source in sources]
-    config = {"ops": {"materialize_list": {"config": {"keys": [key_of(day) for day in days]}}}}
+    config = {"ops": {"each_layer": {"config": {"keys": [key_of(day) for day in days]}}}}
     job = build_defs(settings).resolve_job_def(materialize_list_job.name)
     with dg.DagsterInstance.ephemeral(tempdir=str(work)) as instance:
         instance.add_dynamic_partitions(str(SOURCES.name), sources)
