@@ -136,6 +136,7 @@ def install_minio(say: Say) -> None:
     run_tool(["go", "install", "-trimpath", MINIO_MODULE], env=env, what="build MinIO")
     (cache / "bin").mkdir(exist_ok=True)
     (cache / "bin.new" / "minio").replace(cache / "bin" / "minio")
+    (cache / "bin.new").rmdir()
     # A gigabyte of object files is of no use once the binary is there.
     shutil.rmtree(cache / "go-build", ignore_errors=True)
 
