@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
+from sqlalchemy import make_url
 
 from lakehouse.settings import Profile, Settings, load_settings
 
@@ -40,7 +41,9 @@ def prepare_dagster_home(settings: Settings) -> Path:
     (home / "dagster.yaml").write_text(yaml.safe_dump(instance_config(settings)), encoding="utf-8")
     os.environ["DAGSTER_HOME"] = str(home)
     if settings.dagster_url is not None:
-        os.environ[POSTGRES_URL] = settings.dagster_url.get_secret_value()
+        # Dagster sends NOTIFY with a parameter, which psycopg 3 refuses: it binds on the server.
+        url = make_url(settings.dagster_url.get_secret_value()).set(drivername="postgresql+psycopg2")
+        os.environ[POSTGRES_URL] = url.render_as_string(hide_password=False)
     return home
 
 
