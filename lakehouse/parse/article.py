@@ -10,7 +10,7 @@ from typing import Any
 import lxml.etree
 
 from lakehouse.model.record import Evidence, TimeConfidence
-from lakehouse.parse.blocks import MAX_BLOCKS, Outline, read_outline, weight_of
+from lakehouse.parse.blocks import MAX_BLOCKS, Outline, mark_cues, read_outline, weight_of
 from lakehouse.parse.body import EMPTY, Body, find_body
 from lakehouse.parse.byline import find_author, find_origin
 from lakehouse.parse.dom import node_path, text_of
@@ -84,7 +84,7 @@ def extract_article(
 def _best_reading(root: lxml.etree._Element, structured: Structured, url: str) -> Reading:
     """The page as it is shown, or with its hidden elements where these hold most of the text, as scripts show them."""
     shown = _read(root, structured, url, hidden=False)
-    if shown.body.weight >= WEAK:
+    if shown.body.weight >= WEAK or not shown.outline.hides:
         return shown
     whole = _read(root, structured, url, hidden=True)
     far_more = whole.body.weight >= max(FAR_MORE * shown.body.weight, WEAK / 2)
@@ -97,7 +97,13 @@ def _read(root: lxml.etree._Element, structured: Structured, url: str, *, hidden
         raise TooMuchText(f"the page has more than {MAX_BLOCKS} blocks of text")
     title = find_title(root, outline, structured, url)
     reading = Reading(outline, title, EMPTY)
-    return replace(reading, body=find_body(outline, reading.place))
+    if reading.place is not None:
+        mark_cues(outline, reading.place)
+    body = find_body(outline, reading.place)
+    if not body.blocks and reading.place is not None:
+        mark_cues(outline)
+        body = find_body(outline, reading.place)
+    return replace(reading, body=body)
 
 
 def _whole_text(body: Body, structured: Structured) -> tuple[str, str]:

@@ -35,6 +35,7 @@ MAX_BLOCKS = 40_000
 PARAGRAPH = 60.0
 MOST = 0.5
 LIMITS = {"comments": 0.8}
+MAY_BE_LONG = frozenset({"comments", "related"})
 CAPTION = 400.0
 BREAKS = frozenset({"br", "hr"})
 
@@ -71,11 +72,15 @@ class Span:
 
 @dataclass(slots=True)
 class Outline:
-    """All blocks and spans of a page, inner spans before outer ones; `cut` if there were more than MAX_BLOCKS."""
+    """All blocks and spans of a page, inner spans before outer ones; `cut` if there were more than MAX_BLOCKS.
+
+    `hides` if hidden elements were left out.
+    """
 
     blocks: list[Block] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     cut: bool = False
+    hides: bool = False
 
 
 def weight_of(text: str) -> float:
@@ -145,7 +150,10 @@ def read_outline(
             _leave(walk, stack)
             continue
         tag = child.tag
-        if tag in DROPPED_TAGS or (not hidden and is_hidden(child)) or child in skip:
+        if tag in DROPPED_TAGS or child in skip:
+            walk.add(child.tail, linked=frame.linked)
+        elif not hidden and is_hidden(child):
+            walk.outline.hides = True
             walk.add(child.tail, linked=frame.linked)
         elif tag in BREAKS:
             walk.close(frame.owner or frame)
@@ -181,23 +189,24 @@ def _leave(walk: _Walk, stack: list[_Frame]) -> None:
         walk.add(frame.node.tail, linked=stack[-1].linked)
 
 
-def mark_cues(outline: Outline) -> None:
-    """Give every block the cues of the elements around it, but for elements that hold most of the page's text.
+def mark_cues(outline: Outline, title: int | None = None) -> None:
+    """Give every block the cues of the elements around it that tell something.
 
-    A wrapper named `no-sidebar` around everything says nothing of what is inside.
+    An element that holds the page's title (`title` is its block) is no navigation, comments or the like, whatever its
+    name; neither, while the title is unknown, is one that holds most of the page's text.
     """
     blocks = outline.blocks
     weights = [0.0, *accumulate(block.weight - block.links if block.weight >= PARAGRAPH else 0.0 for block in blocks)]
     steps: dict[str, list[int]] = {}
     for span in outline.spans:
-        if not span.cues:
+        if not span.cues or (title is not None and span.first <= title < span.last):
             continue
         weight = weights[span.last] - weights[span.first]
-        span.cues = frozenset(cue for cue in span.cues if _tells(cue, weight, weights[-1]))
         for cue in span.cues:
-            changes = steps.setdefault(cue, [0] * (len(blocks) + 1))
-            changes[span.first] += 1
-            changes[span.last] -= 1
+            if _tells(cue, weight, weights[-1], title is not None):
+                changes = steps.setdefault(cue, [0] * (len(blocks) + 1))
+                changes[span.first] += 1
+                changes[span.last] -= 1
     depths = {cue: list(accumulate(changes)) for cue, changes in steps.items()}
     known: dict[frozenset[str], frozenset[str]] = {}
     for block in blocks:
@@ -205,8 +214,11 @@ def mark_cues(outline: Outline) -> None:
         block.cues = known.setdefault(cues, cues)
 
 
-def _tells(cue: str, weight: float, whole: float) -> bool:
-    """Whether a cue of an element with so much prose says anything: a caption is short, a sidebar not half the page."""
+def _tells(cue: str, weight: float, whole: float, titled: bool) -> bool:
+    """Whether a cue of an element with so much prose says anything: a caption is short, a sidebar not half the page.
+
+    Comments and related reading may be longer than the article itself.
+    """
     if cue == "caption" and weight > CAPTION:
         return False
-    return weight <= LIMITS.get(cue, MOST) * max(whole, 1.0)
+    return (titled and cue in MAY_BE_LONG) or weight <= LIMITS.get(cue, MOST) * max(whole, 1.0)

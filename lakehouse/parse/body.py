@@ -19,6 +19,10 @@ BAD_CUES = frozenset({"comments", "related", "nav", "aside", "footer", "share", 
 MARK = re.compile("[.!?。！？；;,，、…:：]")
 STOP = re.compile("[.!?。！？…；;:：][\"'”’」』)）\\]]*$")
 MAX_HEAD = 25
+SENTENCE = re.compile("[.!?。！？…][\"'”’」』)）\\]]*$")
+MIN_SENTENCE = 10.0
+PARAGRAPHS = frozenset({"p", "li", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "figcaption", "dd"})
+LONG_TEXT = 1000.0
 LABEL_COST = 6.0
 NEXT_TITLE = 25.0
 SHORT = 60.0
@@ -237,7 +241,9 @@ def _value(block: Block) -> float:
         return -min(block.links, 100.0) - LABEL_COST
     if block.prose:
         return own - 2 * block.links
-    return -LABEL_COST if block.tag not in HEADINGS else 0.0
+    if block.tag in HEADINGS:
+        return 0.0
+    return own if SENTENCE.search(block.text) and block.weight >= MIN_SENTENCE else -LABEL_COST
 
 
 def _worths(spans: list[Span], values: list[float]) -> list[float]:
@@ -267,7 +273,14 @@ def _best_span(spans: list[Span], worths: list[float]) -> Span | None:
         for span, worth in zip(spans, worths, strict=True)
         if worth >= NEARLY_ALL * top and span.first >= best.first and span.last <= best.last
     ]
-    return max(inner, key=lambda span: span.depth)
+    chosen = max(inner, key=lambda span: span.depth)
+    if chosen.node.tag not in PARAGRAPHS or top >= LONG_TEXT:
+        return chosen
+    # One long paragraph can outweigh a short article: its parent is the article.
+    around = [span for span in spans if span.first <= chosen.first and span.last >= chosen.last and span is not chosen]
+    return max(
+        (span for span in around if span.node.tag not in PARAGRAPHS), key=lambda span: span.depth, default=chosen
+    )
 
 
 def _belongs(block: Block, inner: frozenset[str]) -> bool:

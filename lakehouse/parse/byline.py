@@ -25,7 +25,8 @@ REPORTER_ZH = re.compile(
     r"(?P<name>[\u4e00-\u9fff·]{2,5}(?:[ 、][\u4e00-\u9fff·]{2,4})*)"
 )
 AUTHOR_EN = re.compile(
-    r"^\s*(?:(?:written|posted|story|words|reported)\s+)?by[:\s]+(?P<name>[A-Z][^|•·\n]{2,80})", re.IGNORECASE
+    r"(?:^\s*(?:(?:written|posted|story|words|reported)\s+)?|(?:19|20)\d\d\W{1,3})by[:\s]+(?P<name>[A-Z][^|•·\n]{2,80})",
+    re.IGNORECASE,
 )
 ORIGIN_ZH = re.compile(
     r"(?:来\s*源|稿\s*源|出\s*处|转载自|信息来源|文章来源|新闻来源)\s*[:：]\s*(?P<name>[^\s|｜,，;；。【】<>《》]{2,30})"

@@ -67,6 +67,7 @@ class Published:
     time: FoundTime
     rule: str
     node: str | None = None
+    block: Block | None = None
 
 
 def find_published(
@@ -87,7 +88,7 @@ def find_published(
     shown = _shown(outline, reader, title, body, stated)
     if shown is not None and not shown.time.year_shown:
         shown = _with_year(shown, stated or _modified(structured, reader))
-    if shown is not None and stated is not None:
+    if shown is not None and (stated or (stated := _attribute_of(shown, reader))):
         return _agreed(shown, stated)
     if shown is not None and shown.time.confidence is TimeConfidence.ABSOLUTE:
         return shown
@@ -139,7 +140,7 @@ def _shown(
     if best is None or best[0] <= 0:
         return None
     _, found, block = best
-    return Published(found, "text near the title", node_path(block.node))
+    return Published(found, "text near the title", node_path(block.node), block)
 
 
 def _in_prose(block: Block, found: FoundTime) -> bool:
@@ -195,6 +196,17 @@ def _place(index: int, title: int | None, body: tuple[int, int]) -> float:
     if index <= first + 3:
         return 0.5
     return -1.0 if index <= last else -0.5
+
+
+def _attribute_of(shown: Published, reader: TimeReader) -> Published | None:
+    """The `datetime` of a time element where the time is shown, if both tell of one time."""
+    if shown.block is None:
+        return None
+    for element in shown.block.node.iter("time"):
+        found = reader.stamp(element.get("datetime") or "")
+        if found is not None and abs(found.value - shown.time.value) <= NEAR_DAYS:
+            return Published(found, "css: time[datetime]", shown.node)
+    return None
 
 
 def _modified(structured: Structured, reader: TimeReader) -> Published | None:

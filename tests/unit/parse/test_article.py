@@ -229,3 +229,29 @@ def test_an_empty_shell_says_nothing_and_is_no_problem_of_the_parser() -> None:
         "body": None,
         "publish_time": None,
     }
+
+
+@pytest.mark.parametrize("name", ["related-news", "comment_list"])
+def test_what_stands_beside_may_be_longer_than_the_article(name: str) -> None:
+    other = "".join(f"<div class='item'><p>另外一条很长的文字，{SECOND}</p></div>" for _ in range(9))
+    article = f"<h1>快讯</h1><div class=c><p>{FIRST}</p></div>"
+    html = f"<title>快讯</title><div id=m>{article}<div class='{name}'>{other}</div></div>"
+    assert parse(html).values["body"] == FIRST
+
+
+def test_names_that_style_alone_uses_say_nothing() -> None:
+    body = f"<main class='rel mnh100vh'><div class='position-relative text-secondary'>{english()}</div></main>"
+    assert parse(f"<div id='__next'>{body}</div>").values["body"] == "\n".join(ENGLISH)
+
+
+def test_short_sentences_and_subheadings_of_a_short_article_stay() -> None:
+    lines = ["It was a cold day, and the woods were silent as we walked along the river.", "Nobody spoke.", "Yes."]
+    text = f"<p>{lines[0]}</p><h3>The river</h3><p>{lines[1]}</p><p>{lines[2]}</p>"
+    html = f"<title>A walk</title><h2 class=entry-title>A walk</h2><div class=e>{text}</div>"
+    assert parse(html).values["body"] == "\n".join([lines[0], "The river", *lines[1:]])
+
+
+def test_the_attribute_of_a_time_element_is_more_exact_than_its_text() -> None:
+    top = '<p>Posted on <time datetime="2024-02-03T10:11:12+00:00">February 3, 2024</time> by Ann Lee</p>'
+    values = parse(english(top=top)).values
+    assert (values["publish_time"].isoformat(), values["author"]) == ("2024-02-03T10:11:12+00:00", "Ann Lee")
