@@ -23,6 +23,7 @@ from lakehouse.query.views import (
     holds_records,
     latest_sql,
     literal,
+    may_hold_records,
     quoted,
 )
 
@@ -125,7 +126,7 @@ class Connection:
             self.duckdb.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(name.partition('.')[0])}")
             scan = f"SELECT * FROM iceberg_scan({literal(locations[name])})"
             self._create_view(name, scan)
-            self._columns[name] = self._read_columns(name)
+            self._columns[name] = self._read_columns(name) if may_hold_records(name) else ()
         for name, columns in self._columns.items():
             if holds_records(name, columns):
                 self._create_record_views(name, columns, EFFECTIVE_TABLE in locations)
@@ -167,6 +168,8 @@ def open_duckdb(properties: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
     connection.execute("SET TimeZone = 'UTC'")
     if properties.get("s3.endpoint"):
         connection.execute(_secret_sql(properties))
+        # Files of tables never change, so what one request said of a file stays true.
+        connection.execute("SET enable_http_metadata_cache = true")
     return connection
 
 

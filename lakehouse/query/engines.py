@@ -20,7 +20,14 @@ from lakehouse.query.trino import TrinoAccess, read_rows
 from lakehouse.query.views import literal, quoted
 
 BATCH_ROWS = 5_000
-NO_ANSWER = ("NETWORK_CONNECTION", "Could not connect", "Could not establish connection", "Connection refused")
+NO_ANSWER = (
+    "NETWORK_CONNECTION",
+    "Could not connect",
+    "Could not establish connection",
+    "Connection refused",
+    "Timeout was reached",
+    "timed out",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,7 @@ class DuckEngine:
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
+        self._connection: duckdb.DuckDBPyConnection | None = None
 
     def read(self, state: TableState) -> Iterator[pa.Table]:
         """All rows in batches."""
@@ -77,10 +85,11 @@ class DuckEngine:
         source = f"iceberg_scan({literal(state.table.metadata_location)}, snapshot_from_id={state.snapshot_id})"
         columns = ", ".join(quoted_column(name) for name in state.schema.names)
         try:
-            with open_duckdb(self._properties) as connection:
-                result = connection.execute(f"SELECT {columns} FROM {source}")
-                for batch in result.to_arrow_reader(BATCH_ROWS):
-                    yield from_batch(batch, state.schema)
+            if self._connection is None:
+                self._connection = open_duckdb(self._properties)
+            result = self._connection.execute(f"SELECT {columns} FROM {source}")
+            for batch in result.to_arrow_reader(BATCH_ROWS):
+                yield from_batch(batch, state.schema)
         except duckdb.Error as error:
             raise _problem("DuckDB", state, error) from error
 

@@ -16,9 +16,14 @@ RECORD_COLUMNS = frozenset(
 VIEW_SUFFIXES = ("_effective", "_latest")
 
 
+def may_hold_records(table: str) -> bool:
+    """Whether a table's name allows that it holds clean records."""
+    return table.startswith("clean.")
+
+
 def holds_records(table: str, columns: Collection[str]) -> bool:
     """Whether a table holds clean records and so gets the views."""
-    return table.startswith("clean.") and set(columns) >= RECORD_COLUMNS
+    return may_hold_records(table) and set(columns) >= RECORD_COLUMNS
 
 
 def quoted(name: str) -> str:
