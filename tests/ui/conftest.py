@@ -13,13 +13,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from lakehouse.fetch.browser import find_browser
 from playwright.sync_api import Browser, sync_playwright
 
 from infra.demo_site import run_site
 from infra.demo_site.catalog import copy_catalog
 from infra.launcher import Servers
 from infra.state import free_port
+from lakehouse.fetch.browser import find_browser
 from lakehouse.settings import Settings
 
 ROOT = Path(__file__).parent.parent.parent
