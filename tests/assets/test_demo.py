@@ -20,6 +20,7 @@ from lakehouse.cli.demo import describe_lake
 from lakehouse.errors import ConfigError
 from lakehouse.lake import open_lake
 from lakehouse.query import connect
+from lakehouse.query.locations import read_locations
 from lakehouse.settings import Settings, load_settings
 
 ROOT = Path(__file__).parent.parent.parent
@@ -41,6 +42,7 @@ class Demo:
     fetches: list[dict[str, Any]]
     records: list[dict[str, Any]]
     answers: dict[str, Answer]
+    between: dict[str, str]
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +55,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Demo:
         days = demo.demo_days(settings)
         first = demo.run_days(settings, days)
         assert first["success"], first["failures"]
+        between = table_states(settings)
         second = demo.run_days(settings, days)
     with open_lake(settings) as lake, connect(lake) as db:
         fetches = _rows(db, FETCHES)
@@ -60,7 +63,13 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Demo:
         report = describe_lake(lake, second)
         today = settings.clock.today()
     key = answers(days=[today - timedelta(days=n) for n in range(3)], today=today)
-    return Demo(settings, first, second, report, fetches, records, key)
+    return Demo(settings, first, second, report, fetches, records, key, between)
+
+
+def table_states(settings: Settings) -> dict[str, str]:
+    """Where every table's newest metadata lies: it moves with every commit."""
+    with open_lake(settings) as lake:
+        return dict(read_locations(lake.iceberg))
 
 
 def _rows(db: Any, query: str) -> list[dict[str, Any]]:
@@ -91,6 +100,7 @@ def test_a_second_run_on_the_same_day_commits_nothing_new(done: Demo) -> None:
     assert len(done.second["partitions"]) == len(done.first["partitions"])
     assert [event for event in done.second["partitions"] if event["changed"]] == []
     assert any(event["changed"] for event in done.first["partitions"])
+    assert table_states(done.settings) == done.between
 
 
 def test_every_page_has_the_outcome_of_the_answer_key(done: Demo) -> None:
