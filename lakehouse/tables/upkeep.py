@@ -18,7 +18,7 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, No
 from pyiceberg.table import Table
 
 from lakehouse.clock import Clock, system_now
-from lakehouse.errors import ConflictError, DataError, UnknownNameError
+from lakehouse.errors import ConflictError, DataError, LakehouseError, UnknownNameError
 from lakehouse.logs import get_log
 from lakehouse.tables import garbage
 from lakehouse.tables.committer import write_current
@@ -112,13 +112,20 @@ def upkeep(
 ) -> list[UpkeepReport]:
     """Expire and collect table after table; `apply=False` changes nothing and says what would be done.
 
-    With a `clock` each table's state at the end of yesterday is tagged first.
+    With a `clock` each table's state at the end of yesterday is tagged first. A table that cannot be kept is logged
+    and does not keep the others from it; its error is raised at the end. UnavailableError is raised at once.
     """
     limits = limits or Limits()
     reports = []
+    failures: list[LakehouseError] = []
     for table in tables:
-        with answering(table):
-            report = _upkeep_one(committer, table, limits, apply, clock, now)
+        try:
+            with answering(table):
+                report = _upkeep_one(committer, table, limits, apply, clock, now)
+        except (ConflictError, DataError, UnknownNameError) as error:
+            get_log().error("upkeep failed", table=table, error=str(error))
+            failures.append(error)
+            continue
         get_log().info(
             "upkeep",
             table=table,
@@ -127,6 +134,8 @@ def upkeep(
             files=report.removal.files,
         )
         reports.append(report)
+    if failures:
+        raise failures[0]
     return reports
 
 

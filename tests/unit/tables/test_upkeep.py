@@ -18,6 +18,7 @@ from lakehouse.errors import ConflictError, UnknownNameError
 from lakehouse.tables.committer import Committer
 from lakehouse.tables.decisions import Decisions
 from lakehouse.tables.expiry import commit_expiry, plan_expiry
+from lakehouse.tables.normalize import to_arrow
 from lakehouse.tables.storage import LocalFiles
 from lakehouse.tables.tags import drop_tag, tag_release
 from lakehouse.tables.upkeep import Limits, collect_garbage, expire, upkeep
@@ -306,13 +307,19 @@ def test_a_catalog_older_than_the_table_removes_nothing(committer: Committer) ->
     with iceberg.engine.begin() as connection:
         connection.execute(change, {"location": backup})
     before = stored_files(load(committer))
+    Decisions(committer, Clock.in_zone("Asia/Shanghai")).record("note", {})
     with pytest.raises(ConflictError, match="restored from a backup"):
-        upkeep(committer, [TABLE], EVERYTHING)
+        upkeep(committer, [TABLE, "meta.decisions"], EVERYTHING, clock=_tomorrow())
+    assert any(name.startswith("day-") for name in committer.iceberg.load_table("meta.decisions").refs())
     assert stored_files(load(committer)) == before
     with iceberg.engine.begin() as connection:
         connection.execute(change, {"location": newest})
     assert ids_in(load(committer)) == ["new"]
     upkeep(committer, [TABLE], EVERYTHING)
+
+
+def _tomorrow() -> Clock:
+    return Clock.in_zone("Asia/Shanghai", lambda: system_now() + dt.timedelta(days=1))
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -394,3 +401,30 @@ def test_files_registered_from_elsewhere_are_not_ours(committer: Committer, tmp_
     upkeep(committer, [TABLE], Limits(keep_untagged=1, orphan_age=dt.timedelta(0)))
     assert foreign.exists()
     assert ids_in(load(committer)) == ["b"]
+
+
+def test_page_bodies_are_never_removed(committer: Committer) -> None:
+    name = "raw.snapshots"
+    spec = committer.catalog.table_schema(name)
+    for number in range(3):
+        body = {
+            "source": "source_0",
+            "dt": partition(0).dt,
+            "schema_version": 1,
+            "fetch_id": f"f{number}",
+            "batch_id": "b",
+            "part": "served",
+            "url_fp": "u",
+            "snap_key": f"snap/{number}",
+            "media_type": "text/html",
+            "charset": None,
+            "content_sha256": "0",
+            "collect_time": system_now(),
+            "body": b"<html>",
+        }
+        committer.replace(name, to_arrow([body], spec), [partition(0)])
+    removed = upkeep(committer, [name], Limits(keep_untagged=1, orphan_age=dt.timedelta(0)))[0].removal
+    assert removed.kinds["manifest list"] == 2
+    assert "data" not in removed.kinds
+    table = committer.iceberg.load_table(name)
+    assert len({path for path in stored_files(table) if path.endswith(".parquet")}) == 3
