@@ -86,16 +86,17 @@ def replace_once(committer: Committer, number: int) -> Callable[[], Commit]:
     return lambda: committer.replace(REPLACES, frame, [Partition(source, dt, 1)])
 
 
-def measure(committer: Committer, table: str, commits: int) -> list[float]:
-    """Seconds of each commit to one table."""
+def measure(committer: Committer, table: str, commits: int) -> tuple[list[float], list[float]]:
+    """Seconds of each commit to one table, by the clock and of processor time."""
     make = append_once if table == APPENDS else replace_once
     committer.table(table)
-    seconds = []
+    seconds, processor = [], []
     for number in range(commits):
         commit = make(committer, number)
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         done = commit()
         seconds.append(time.perf_counter() - began)
+        processor.append(time.process_time() - used)
         if not done.changed:
             raise SystemExit(f"commit {number} to {table} changed nothing")
         if number % UPKEEP_EVERY == UPKEEP_EVERY - 1:
@@ -105,17 +106,19 @@ def measure(committer: Committer, table: str, commits: int) -> list[float]:
     rows = sum(task.file.record_count for task in held.scan().plan_files())
     if rows != partitions * ROWS:
         raise SystemExit(f"{table} holds {rows} rows instead of {partitions * ROWS}")
-    return seconds
+    return seconds, processor
 
 
-def summarize(seconds: list[float]) -> dict[str, float]:
+def summarize(seconds: list[float], processor: list[float]) -> dict[str, float]:
     """Medians of the edges and of the whole."""
     first, last = statistics.median(seconds[:EDGE]), statistics.median(seconds[-EDGE:])
+    first_cpu, last_cpu = statistics.median(processor[:EDGE]), statistics.median(processor[-EDGE:])
     return {
         "first_10": round(first, 4),
         "last_10": round(last, 4),
         "ratio": round(last / first, 3),
         "median": round(statistics.median(seconds), 4),
+        "processor_ratio": round(last_cpu / first_cpu, 3),
         "p95": round(statistics.quantiles(seconds, n=20)[-1], 4),
     }
 
@@ -130,8 +133,8 @@ def main() -> None:
         iceberg = open_iceberg(f"sqlite:///{folder}/c.db", folder / "warehouse")
         committer = Committer(iceberg, load_catalog(ROOT / "catalog"), FileLocks(folder / "locks"), "benchmark")
         committer.append("raw.tasks", to_arrow([], committer.catalog.table_schema("raw.tasks")))
-        sides = {"appends": summarize(measure(committer, APPENDS, commits))}
-        sides["replaces"] = summarize(measure(committer, REPLACES, commits))
+        sides = {"appends": summarize(*measure(committer, APPENDS, commits))}
+        sides["replaces"] = summarize(*measure(committer, REPLACES, commits))
     worse = max(sides.values(), key=lambda side: side["ratio"])
     detail = {"commits": commits, "rows_a_commit": ROWS, "upkeep_every": UPKEEP_EVERY, "target": TARGET, **sides}
     peers = {"first 10 commits": worse["first_10"]}

@@ -35,17 +35,18 @@ from lakehouse.tables.normalize import to_arrow
 
 ROOT = Path(__file__).parent.parent
 TABLE = "raw.entries"
-PARTITIONS, ROWS, ROUNDS = 400, 100, 5
+PARTITIONS, ROWS, WARM_PARTITIONS = 400, 100, 16
+ROUNDS, QUICK_REMOTE_ROUNDS = 5, 3
 TARGETS = {"local": 6.0, "minio": 3.0}
 
 Sides = dict[str, list[float]]
 
 
-def make_frame(catalog: Catalog, batch: str) -> pa.Table:
-    """400 partitions of 100 rows, one Arrow chunk each, in no order."""
+def make_frame(catalog: Catalog, batch: str, partitions: int = PARTITIONS) -> pa.Table:
+    """Partitions of 100 rows, one Arrow chunk each, in no order."""
     spec = catalog.table_schema(TABLE)
     parts = []
-    for number in range(PARTITIONS):
+    for number in range(partitions):
         dt = date(2024, 1, 1) + timedelta(days=number * 7 % PARTITIONS // 8)
         parts.append(to_arrow([_row(f"source_{number % 8}", dt, batch, row) for row in range(ROWS)], spec))
     return pa.concat_tables(parts)
@@ -69,24 +70,28 @@ def _row(source: str, dt: date, batch: str, number: int) -> dict[str, Any]:
     }
 
 
-def measure(iceberg: LakehouseCatalog, catalog: Catalog, locks: Path) -> Sides:
-    """Seconds of each round by side; every commit goes to a table of its own, the sides take turns."""
+def measure(iceberg: LakehouseCatalog, catalog: Catalog, locks: Path, rounds: int) -> Sides:
+    """Seconds of each round by side; every commit goes to a table of its own, the sides take turns.
+
+    A small round before the others warms up.
+    """
     sides: Sides = {"ours": [], "chunked": [], "combined": []}
     committer = Committer(iceberg, catalog, FileLocks(locks), "benchmark")
-    for round_ in range(ROUNDS + 1):
-        frame = make_frame(catalog, uuid4().hex)
+    for round_ in range(rounds + 1):
+        partitions = PARTITIONS if round_ else WARM_PARTITIONS
+        frame = make_frame(catalog, uuid4().hex, partitions)
         fresh = committer.table(TABLE)
         times = {"ours": _seconds(partial(committer.append, TABLE, frame))}
-        _check_rows(iceberg, TABLE)
+        _check_rows(iceberg, TABLE, partitions * ROWS)
         for side, given in (("chunked", frame), ("combined", frame.combine_chunks())):
             name = f"raw.peer_{side}_{round_}"
             table = iceberg.create_table(
                 name, fresh.schema(), partition_spec=fresh.spec(), properties=dict(fresh.properties)
             )
             times[side] = _seconds(partial(table.append, given))
-            _check_rows(iceberg, name)
+            _check_rows(iceberg, name, partitions * ROWS)
         iceberg.drop_table(TABLE)
-        if round_:  # the first round warms up
+        if round_:
             for side, seconds in times.items():
                 sides[side].append(seconds)
     return sides
@@ -99,10 +104,10 @@ def _seconds(action: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def _check_rows(iceberg: LakehouseCatalog, name: str) -> None:
+def _check_rows(iceberg: LakehouseCatalog, name: str, wanted: int) -> None:
     rows = sum(task.file.record_count for task in iceberg.load_table(name).scan().plan_files())
-    if rows != PARTITIONS * ROWS:
-        raise SystemExit(f"{name} holds {rows} rows instead of {PARTITIONS * ROWS}")
+    if rows != wanted:
+        raise SystemExit(f"{name} holds {rows} rows instead of {wanted}")
 
 
 @contextmanager
@@ -137,13 +142,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="lakehouse-bench-") as text:
         folder = Path(text)
         local = summarize(
-            measure(open_iceberg(f"sqlite:///{folder}/c.db", folder / "warehouse"), catalog, folder), "local"
+            measure(open_iceberg(f"sqlite:///{folder}/c.db", folder / "warehouse"), catalog, folder, ROUNDS), "local"
         )
         if minio_binary() is None:
             remote: Mapping[str, Any] = {"skipped": "MinIO is not installed; run `python -m infra install`"}
         else:
+            rounds = QUICK_REMOTE_ROUNDS if options.quick else ROUNDS
             with minio_catalog(folder) as iceberg:
-                remote = summarize(measure(iceberg, catalog, folder), "minio")
+                remote = summarize(measure(iceberg, catalog, folder, rounds), "minio")
     seconds = local["seconds"]
     peers = {"Table.append, 400 chunks": seconds["chunked"], "Table.append, combined": seconds["combined"]}
     sizes = {"partitions": PARTITIONS, "rows_each": ROWS, "rounds": ROUNDS}

@@ -203,7 +203,14 @@ def test_updated_metadata_are_those_of_pyiceberg(tmp_path: Path) -> None:
     assert head.parent_snapshot_id is not None
     updates = (
         SetPropertiesUpdate(updates={"a": "b"}),
-        SetSnapshotRefUpdate(ref_name="day", type=SnapshotRefType.TAG, snapshot_id=head.snapshot_id),
+        SetSnapshotRefUpdate(
+            ref_name="day",
+            type=SnapshotRefType.TAG,
+            snapshot_id=head.snapshot_id,
+            max_ref_age_ms=None,
+            max_snapshot_age_ms=None,
+            min_snapshots_to_keep=None,
+        ),
         RemoveSnapshotsUpdate(snapshot_ids=[head.parent_snapshot_id]),
     )
     before = table.metadata.model_dump_json()
