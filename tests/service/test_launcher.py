@@ -180,3 +180,15 @@ def doctor(servers: Servers, monkeypatch: pytest.MonkeyPatch):  # type: ignore[n
     monkeypatch.setenv("LAKEHOUSE_PROFILE", "server")
     monkeypatch.setenv("LAKEHOUSE_HOME", str(servers.home))
     return CliRunner().invoke(lakehouse, ["doctor", "--json"])
+
+
+def test_a_watcher_stops_the_servers_of_a_run_that_was_killed(pair: Servers) -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as run:
+        command = [sys.executable, "-m", "infra", "down", "--home", str(pair.home), "--after", str(run.pid)]
+        with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True) as watcher:
+            assert states(pair.home)["postgres"] == "running"
+            run.kill()
+            said, _ = watcher.communicate(timeout=120)
+    assert watcher.returncode == 0
+    assert "PostgreSQL stopped" in said
+    assert set(states(pair.home).values()) == {"stopped"}
