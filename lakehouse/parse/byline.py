@@ -46,9 +46,11 @@ NOT_A_NAME = re.compile(
     r"https?:|www\.|@|^\d+$|^(?:admin|administrator|editor|staff|author|none|null|unknown|本站编辑|佚名)$",
     re.IGNORECASE,
 )
-DATES = re.compile(
-    r"\d{4}|\d{1,2}:\d{2}|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s\d", re.IGNORECASE
+MONTH = (
+    r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\b"
 )
+DATES = re.compile(rf"\b\d{{1,2}}(?:st|nd|rd|th)?\s+{MONTH}|{MONTH}\.?\s\d|\d{{4}}|\d{{1,2}}:\d{{2}}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

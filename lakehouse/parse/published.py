@@ -147,10 +147,17 @@ def _in_prose(block: Block, found: FoundTime) -> bool:
     """Whether a time is only told of in a sentence; a word such as `today` must fill much of its block."""
     if block.tag == "time" or "byline" in block.cues:
         return False
+    if block.weight <= SENTENCE and _named_for_time(block) and STOP.search(block.text) is None:
+        return False
     share = len(found.text) / max(len(block.text), 1)
     if found.confidence is TimeConfidence.RELATIVE and found.year_shown and share < RELATIVE_SHARE:
         return True
     return block.weight > SENTENCE and share < SENTENCE_SHARE and STOP.search(block.text) is not None
+
+
+def _named_for_time(block: Block) -> bool:
+    names = f"{block.node.get('class') or ''} {block.node.get('id') or ''}"
+    return TIME_CLASS.search(names) is not None
 
 
 def _worth_reading(blocks: list[Block], title: int | None, body: tuple[int, int]) -> Iterable[Block]:
@@ -173,8 +180,7 @@ def _rank(block: Block, found: FoundTime, title: int | None, body: tuple[int, in
         rank -= 1.5
     elif LABEL_PUBLISHED.search(before):
         rank += 1.0
-    names = f"{block.node.get('class') or ''} {block.node.get('id') or ''}"
-    if block.tag == "time" or "byline" in block.cues or TIME_CLASS.search(names):
+    if block.tag == "time" or "byline" in block.cues or _named_for_time(block):
         rank += 1.0
     if block.link_share > 0.5:
         rank -= 2.0
