@@ -98,3 +98,20 @@ def test_trino_that_is_down_and_tables_that_are_not_there(
         nobody = TrinoEngine(TrinoAccess("127.0.0.1", 9))
         with pytest.raises(UnavailableError, match="does not answer"):
             verify(kinds.lake.iceberg, [nobody], tables=[kinds.name])
+
+
+def test_engines_agree_right_after_the_database_came_back(
+    server_settings: Settings, servers: Servers, tmp_path: Path
+) -> None:
+    with open_kinds_lake(server_settings, tmp_path) as kinds:
+        kinds.replace(0, ["a", "b"])
+        engines = open_engines(kinds.lake)
+        assert verify(kinds.lake.iceberg, engines, tables=[kinds.name]).differences == ()
+        servers.stop_one("postgres")
+        try:
+            with pytest.raises(UnavailableError, match="Iceberg catalog"):
+                verify(kinds.lake.iceberg, engines, tables=[kinds.name])
+        finally:
+            servers.start_one("postgres")
+        report = verify(kinds.lake.iceberg, engines, tables=[kinds.name])
+        assert [table.describe() for table in report.differences] == []
