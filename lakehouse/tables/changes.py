@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from cachetools import LRUCache
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
@@ -28,6 +29,7 @@ from lakehouse.tables.writer import NewFile, write_files
 
 SUMMARY_IDS = 32
 FOLD_AT = 64
+KNOWN_FILES = 4096
 
 Where = TypeVar("Where")
 Place = tuple[Key, frozenset[str], tuple[str, ...]]
@@ -68,18 +70,18 @@ class FileFacts:
 
     def __init__(self, specs: tuple[SchemaSpec, ...]) -> None:
         self.specs = specs
-        self._checksums: dict[str, str] = {}
-        self._ids: dict[tuple[str, str], frozenset[str]] = {}
+        self._checksums: LRUCache[str, str] = LRUCache(KNOWN_FILES)
+        self._ids: LRUCache[tuple[str, str], frozenset[str]] = LRUCache(KNOWN_FILES)
 
     def checksum(self, table: Table, data_file: DataFile) -> str:
         """The content hash of the file's rows."""
         path = data_file.file_path
         name = parse_name(path)
-        if name is not None:
-            return name.checksum
-        if path not in self._checksums:
-            self._checksums[path] = content_hash(self.rows(table, data_file))
-        return self._checksums[path]
+        found = self._checksums.get(path) if name is None else name.checksum
+        if found is None:
+            found = content_hash(self.rows(table, data_file))
+            self._checksums[path] = found
+        return found
 
     def rows(self, table: Table, data_file: DataFile) -> pa.Table:
         """All rows of the file."""
@@ -91,10 +93,11 @@ class FileFacts:
         if name is not None and name.how is How.BATCH:
             return frozenset({name.fingerprint})
         key = (data_file.file_path, column)
-        if key not in self._ids:
-            found = pc.unique(read_file(table, self.specs, data_file, [column]).column(column))
-            self._ids[key] = frozenset(found.to_pylist())
-        return self._ids[key]
+        found = self._ids.get(key)
+        if found is None:
+            found = frozenset(pc.unique(read_file(table, self.specs, data_file, [column]).column(column)).to_pylist())
+            self._ids[key] = found
+        return found
 
     def sum_of(self, table: Table, files: Collection[DataFile]) -> int:
         """The content hash of some files together, as a number."""

@@ -34,6 +34,7 @@ from pyiceberg.types import (
     StructType,
     TimestamptzType,
 )
+from sqlalchemy.exc import IntegrityError
 
 from lakehouse.errors import CatalogError, Problem
 from lakehouse.specs.schema import SchemaSpec
@@ -193,7 +194,7 @@ def _property_name(spec: SchemaSpec) -> str:
 
 def _create_table(iceberg: IcebergCatalog, specs: tuple[SchemaSpec, ...], table: str) -> Table:
     schema = iceberg_schema(specs)
-    iceberg.create_namespace_if_not_exists(table.partition(".")[0])
+    _ensure_namespace(iceberg, table.partition(".")[0])
     return iceberg.create_table(
         table,
         schema,
@@ -201,6 +202,15 @@ def _create_table(iceberg: IcebergCatalog, specs: tuple[SchemaSpec, ...], table:
         sort_order=_sort_order(specs[-1], schema),
         properties={**_properties(specs), "comment": specs[-1].description},
     )
+
+
+def _ensure_namespace(iceberg: IcebergCatalog, name: str) -> None:
+    try:
+        iceberg.create_namespace_if_not_exists(name)
+    except IntegrityError:
+        # Another process made it at the same moment for another table, under that table's lock.
+        if not iceberg.namespace_exists(name):
+            raise
 
 
 def _properties(specs: tuple[SchemaSpec, ...]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from lakehouse.tables.filesystem import copy_file
 from lakehouse.tables.names import FileName, How, parse_name
 from lakehouse.tables.scan import read_file
 from lakehouse.tables.split import Key
+from lakehouse.tables.storage import plain_path
 from lakehouse.tables.writer import describe_file, new_location
 
 
@@ -36,7 +37,7 @@ def copy_files(table: Table, specs: tuple[SchemaSpec, ...], key: Key, paths: Seq
 
 
 def _name_of_copy(table: Table, specs: tuple[SchemaSpec, ...], key: Key, path: str) -> str:
-    if not path.startswith(f"{table.location().rstrip('/')}/"):
+    if not plain_path(path).startswith(f"{plain_path(table.location()).rstrip('/')}/"):
         raise DataError(f"cannot restore {_place(table, key)}: {path} does not lie below {table.location()}")
     try:
         _check_partition(table, key, path)

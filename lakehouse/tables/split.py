@@ -21,6 +21,7 @@ from lakehouse.tables.normalize import mismatch
 
 CODE_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 FILE_BYTES = 256 << 20
+WIDE_BYTES = 1 << 30
 EPOCH = date(1970, 1, 1)
 
 Key = tuple[Any, ...]
@@ -52,8 +53,9 @@ def split_frame(frame: pa.Table, spec: SchemaSpec) -> list[Slice]:
     if frame.num_rows == 0:
         return []
     names = PARTITION_COLUMNS[spec.partitioned]
-    order = [(name, "ascending") for name in names] + sort_keys(spec)
-    ordered = frame.sort_by(order).combine_chunks() if order else frame
+    order = [(name, "ascending") for name in names]
+    order += [key for key in sort_keys(spec) if key[0] in frame.column_names]  # older versions may lack a column
+    ordered = _with_room(frame).sort_by(order).combine_chunks() if order else frame
     sums = [int.from_bytes(digest) for digest in row_digests(ordered)]
     slices = []
     for key, start, end in _runs(ordered, names):
@@ -67,6 +69,14 @@ def file_frames(part: Slice) -> list[pa.Table]:
     rows = part.frame.num_rows
     step = max(1, rows * FILE_BYTES // max(FILE_BYTES, part.frame.nbytes))
     return [part.frame.slice(start, step) for start in range(0, rows, step)]
+
+
+def _with_room(frame: pa.Table) -> pa.Table:
+    """Sorting puts a column into one array, and one with 32-bit offsets ends at 2 GiB."""
+    if frame.nbytes < WIDE_BYTES:
+        return frame
+    wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+    return frame.cast(pa.schema([one.with_type(wide.get(one.type, one.type)) for one in frame.schema]))
 
 
 def _runs(ordered: pa.Table, names: Sequence[str]) -> list[tuple[Key, int, int]]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,7 +14,14 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 from sqlalchemy.exc import OperationalError
 
-from lakehouse.errors import ConflictError, DataError, SchemaMismatch, UnavailableError, UnknownNameError
+from lakehouse.errors import (
+    ConflictError,
+    DataError,
+    InvariantError,
+    SchemaMismatch,
+    UnavailableError,
+    UnknownNameError,
+)
 from lakehouse.tables import committer as committer_module
 from lakehouse.tables import producer
 from lakehouse.tables.committer import Committer, read_current, write_current
@@ -192,6 +200,41 @@ def test_every_type_comes_back_as_it_was(committer: Committer) -> None:
     assert found.schema == frame.schema
     assert same_rows(found, frame)
     assert found.sort_by("small").to_pylist() == frame.sort_by("small").to_pylist()
+
+
+def test_a_frame_that_was_sorted_with_wide_offsets_reads_as_any_other(
+    committer: Committer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakehouse.tables.split.WIDE_BYTES", 1)
+    committer.append(TABLE, rows(20, "aa", A))
+    assert committer.scan(TABLE).schema == rows(0).schema
+    assert same_rows(committer.scan(TABLE), rows(20, "aa", A))
+
+
+def test_no_path_is_added_a_second_time(committer: Committer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakehouse.tables.names.secrets.token_hex", lambda size: "0" * 2 * size)
+    committer.add(TABLE, rows(3, "aa", A))
+    with pytest.raises(InvariantError, match=r"refused to add .* a second time"):
+        committer.add(TABLE, rows(3, "aa", A))
+
+
+def test_tables_of_one_namespace_can_be_made_at_the_same_moment(tmp_path: Path) -> None:
+    committer = open_committer(tmp_path)
+    failures: list[BaseException] = []
+
+    def make(name: str) -> None:
+        try:
+            committer.table(name)
+        except BaseException as error:  # noqa: BLE001 (whatever it is, the test names it)
+            failures.append(error)
+
+    threads = [threading.Thread(target=make, args=(name,)) for name in committer.catalog.tables() if "raw." in name]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert len(committer.iceberg.list_tables("raw")) == len(threads) > 2
 
 
 def test_a_scan_takes_partitions_and_columns(committer: Committer) -> None:

@@ -57,6 +57,21 @@ def test_files_do_not_grow_out_of_bounds(monkeypatch: pytest.MonkeyPatch) -> Non
     assert pa.concat_tables(frames).equals(frame)
 
 
+def test_frames_beyond_two_gibibytes_are_sorted_with_wide_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow = split_frame(rows(20), schema())
+    monkeypatch.setattr(split, "WIDE_BYTES", 1)
+    (wide,) = split_frame(rows(20), schema())
+    assert wide.frame.schema.field("raw").type == pa.large_binary()
+    assert [wide.checksum] == [one.checksum for one in narrow]
+    assert wide.frame.to_pylist() == narrow[0].frame.to_pylist()
+
+
+def test_a_frame_of_an_older_version_is_sorted_by_what_it_has() -> None:
+    older = schema(1, {"batch_id": "string"})
+    frame = to_arrow([{"source": "aa", "dt": DAY, "schema_version": 1, "batch_id": "b"}], older)
+    assert [one.frame.num_rows for one in split_frame(frame, schema(2))] == [1]
+
+
 def test_names_say_what_a_file_holds() -> None:
     batch = "a" * 32
     assert fingerprint_ids([batch]) == (How.BATCH, batch)
