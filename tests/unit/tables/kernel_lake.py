@@ -35,6 +35,7 @@ TYPES = {
     "names": "list<string>",
     "heads": "map<string,string>",
     "inner": "struct<a: int, b: string>",
+    "parts": "list<struct<x: int, y: string>>",
 }
 
 
@@ -78,6 +79,7 @@ def row(number: int = 0, source: str = "aa", batch: str = "0" * 32, **changes: A
         "names": ["b", None, f"a{number}"],
         "heads": {"k": "v", "a": None},
         "inner": {"a": number, "b": None},
+        "parts": [{"x": number, "y": None}],
     }
     return {**values, **changes}
 
