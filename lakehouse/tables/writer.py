@@ -126,15 +126,16 @@ class _Layout:
         statistics = data_file_statistics_from_parquet_metadata(
             parquet_metadata=footer, stats_columns=self.plan, parquet_column_mapping=self.columns
         )
-        return DataFile.from_args(
+        found = DataFile.from_args(
             content=DataFileContent.DATA,
             file_path=path,
             file_format=FileFormat.PARQUET,
             partition=Record(*((value - EPOCH).days if isinstance(value, date) else value for value in key)),
             file_size_in_bytes=size,
             sort_order_id=None,
-            spec_id=self.table.metadata.default_spec_id,
             equality_ids=None,
             key_metadata=None,
             **statistics.to_serialized_dict(),
         )
+        found.spec_id = self.table.metadata.default_spec_id  # no field of the record, and reading the file needs it
+        return found

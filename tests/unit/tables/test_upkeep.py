@@ -200,6 +200,18 @@ def test_old_files_of_a_fix_stay_and_can_be_rolled_back_to(committer: Committer)
     assert ids_in(load(committer)) == ["right", "wrong"]
 
 
+def test_files_of_other_engines_can_be_rolled_back_to(committer: Committer) -> None:
+    replace(committer, 0, ["ours"])
+    table = load(committer)
+    table.append(rows(committer, 0, ["theirs"]).cast(table.schema().as_arrow()))
+    old = [file.path for file in committer.files(TABLE, partition(0))]
+    Decisions(committer, Clock.in_zone("Asia/Shanghai")).record("fix", {"files": old})
+    replace(committer, 0, ["wrong"])
+    upkeep(committer, [TABLE], Limits(keep_untagged=1, orphan_age=dt.timedelta(0)))
+    committer.restore(TABLE, partition(0), old)
+    assert ids_in(load(committer)) == ["ours", "theirs"]
+
+
 def _die_after(removals: int, home: Path) -> None:
     """Run upkeep in this process, which dies in the middle of removing files."""
     committer = open_committer(home)
