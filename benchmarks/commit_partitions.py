@@ -36,7 +36,7 @@ from lakehouse.tables.normalize import to_arrow
 ROOT = Path(__file__).parent.parent
 TABLE = "raw.entries"
 PARTITIONS, ROWS, WARM_PARTITIONS = 400, 100, 16
-ROUNDS, QUICK_REMOTE_ROUNDS = 5, 3
+ROUNDS, QUICK_ROUNDS = 5, 3
 TARGETS = {"local": 6.0, "minio": 3.0}
 
 Sides = dict[str, list[float]]
@@ -138,21 +138,21 @@ def summarize(sides: Sides, store: str) -> Mapping[str, Any]:
 def main() -> None:
     """Measure local files, and MinIO where it is installed."""
     options = read_options(__doc__)
+    rounds = QUICK_ROUNDS if options.quick else ROUNDS
     catalog = load_catalog(ROOT / "catalog")
     with tempfile.TemporaryDirectory(prefix="lakehouse-bench-") as text:
         folder = Path(text)
         local = summarize(
-            measure(open_iceberg(f"sqlite:///{folder}/c.db", folder / "warehouse"), catalog, folder, ROUNDS), "local"
+            measure(open_iceberg(f"sqlite:///{folder}/c.db", folder / "warehouse"), catalog, folder, rounds), "local"
         )
         if minio_binary() is None:
             remote: Mapping[str, Any] = {"skipped": "MinIO is not installed; run `python -m infra install`"}
         else:
-            rounds = QUICK_REMOTE_ROUNDS if options.quick else ROUNDS
             with minio_catalog(folder) as iceberg:
                 remote = summarize(measure(iceberg, catalog, folder, rounds), "minio")
     seconds = local["seconds"]
     peers = {"Table.append, 400 chunks": seconds["chunked"], "Table.append, combined": seconds["combined"]}
-    sizes = {"partitions": PARTITIONS, "rows_each": ROWS, "rounds": ROUNDS}
+    sizes = {"partitions": PARTITIONS, "rows_each": ROWS, "rounds": rounds}
     print_report(
         Report(
             "commit_partitions",
