@@ -105,6 +105,7 @@ class History:
         self.committer = committer
         self.choose = random.Random(seed)
         self.decisions = Decisions(committer, Clock.in_zone("Asia/Shanghai"))
+        self.decisions.record("note", {})
         self.recorded: set[str] = set()
         self.seen: dict[int, list[str]] = {}
 
