@@ -38,7 +38,21 @@ from lakehouse.errors import ConflictError
 from lakehouse.tables.split import EPOCH, Key
 
 RECENT_ENTRIES = 40_000
-_recent: LRUCache[str, list[ManifestEntry]] = LRUCache(RECENT_ENTRIES, getsizeof=lambda entries: len(entries) + 1)
+
+
+class _Entries:
+    """The live entries of one manifest, and where those of each partition are."""
+
+    __slots__ = ("by_key", "entries")
+
+    def __init__(self, entries: list[ManifestEntry]) -> None:
+        self.entries = entries
+        self.by_key: dict[Key, list[ManifestEntry]] = {}
+        for entry in entries:
+            self.by_key.setdefault(key_in(entry.data_file), []).append(entry)
+
+
+_recent: LRUCache[str, _Entries] = LRUCache(RECENT_ENTRIES, getsizeof=lambda one: len(one.entries) + 1)
 _guard = threading.Lock()
 
 
@@ -62,30 +76,28 @@ def live_files(table: Table, keys: Collection[Key]) -> LiveFiles:
     )
     chosen = [one for one in snapshot.manifests(table.io) if evaluate(one)]
     manifests: dict[str, list[ManifestEntry]] = {}
-    for manifest, entries in zip(chosen, _read_manifests(table, chosen), strict=True):
-        for entry in entries:
-            key = key_in(entry.data_file)
-            if manifest.content == ManifestContent.DELETES:
-                _refuse_deletes(table, key, files)
-            elif key in files:
-                files[key].append(entry.data_file)
-        if manifest.content == ManifestContent.DATA:
-            manifests[manifest.manifest_path] = entries
+    for manifest, held in zip(chosen, _read_manifests(table, chosen), strict=True):
+        if manifest.content == ManifestContent.DELETES:
+            _refuse_deletes(table, held, files)
+            continue
+        manifests[manifest.manifest_path] = held.entries
+        for key in held.by_key.keys() & files.keys():
+            files[key].extend(entry.data_file for entry in held.by_key[key])
     return LiveFiles(snapshot.snapshot_id, files, manifests)
 
 
-def _read_manifests(table: Table, manifests: Sequence[ManifestFile]) -> list[list[ManifestEntry]]:
+def _read_manifests(table: Table, manifests: Sequence[ManifestFile]) -> list[_Entries]:
     """Live entries of manifests. The files never change, so entries of recent ones are kept in memory."""
     with _guard:
-        found = {one.manifest_path: _recent.get(one.manifest_path) for one in manifests}
-    missing = [one for one in manifests if found[one.manifest_path] is None]
+        found = {one.manifest_path: _recent[one.manifest_path] for one in manifests if one.manifest_path in _recent}
+    missing = [one for one in manifests if one.manifest_path not in found]
     each = ExecutorFactory.get_or_create().map if len(missing) > 1 else map
     for manifest, entries in zip(missing, each(lambda one: one.fetch_manifest_entry(table.io), missing), strict=True):
-        found[manifest.manifest_path] = entries
+        found[manifest.manifest_path] = held = _Entries(entries)
         if len(entries) < RECENT_ENTRIES // 4:
             with _guard:
-                _recent[manifest.manifest_path] = entries
-    return [found[one.manifest_path] or [] for one in manifests]
+                _recent[manifest.manifest_path] = held
+    return [found[one.manifest_path] for one in manifests]
 
 
 def key_in(data_file: DataFile) -> Key:
@@ -108,8 +120,8 @@ def key_filter(table: Table, keys: Collection[Key]) -> BooleanExpression:
     return parts[0] if len(parts) == 1 else And(*parts)
 
 
-def _refuse_deletes(table: Table, key: Key, wanted: Mapping[Key, list[DataFile]]) -> None:
-    if key in wanted or not key:
+def _refuse_deletes(table: Table, deletes: _Entries, wanted: Mapping[Key, list[DataFile]]) -> None:
+    for key in deletes.by_key.keys() & {*wanted, ()}:
         name = ".".join(table.name())
         raise ConflictError(
             f"partition {'/'.join(map(str, key)) or 'all'} of {name} carries delete files: another engine deleted "
@@ -139,6 +151,8 @@ class _ChangeFiles(_SnapshotProducer["_ChangeFiles"]):
         """Nothing to prune by: what is deleted is known from the plan."""
 
     def _deleted_entries(self) -> list[ManifestEntry]:
+        if not self._deleted_data_files:
+            return []
         return [
             self._with_status(entry, ManifestEntryStatus.DELETED, self._snapshot_id)
             for entries in self._live.manifests.values()
@@ -161,7 +175,9 @@ class _ChangeFiles(_SnapshotProducer["_ChangeFiles"]):
     def _without_deleted(self, manifest: ManifestFile) -> list[ManifestFile]:
         if not (manifest.has_added_files() or manifest.has_existing_files()):
             return []
-        entries = self._live.manifests.get(manifest.manifest_path, [])
+        entries = self._live.manifests.get(manifest.manifest_path) if self._deleted_data_files else None
+        if not entries:
+            return [manifest]
         left = [entry for entry in entries if entry.data_file not in self._deleted_data_files]
         if len(left) == len(entries):
             return [manifest]
