@@ -53,7 +53,7 @@ def test_files_do_not_grow_out_of_bounds(monkeypatch: pytest.MonkeyPatch) -> Non
     frame = rows(100)
     monkeypatch.setattr(split, "FILE_BYTES", frame.nbytes // 4)
     frames = file_frames(Slice(("aa", DAY, 1), frame, 0))
-    assert len(frames) == 5
+    assert 4 <= len(frames) <= 5
     assert pa.concat_tables(frames).equals(frame)
 
 
