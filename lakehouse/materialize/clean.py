@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,6 +28,9 @@ REJECTS, OUTCOMES = "clean.rejects", "clean.outcomes"
 PARENTS = ("fetches", "entries")
 ENTRY_COLUMNS = ("source", "dt", "url_fp", "entry", "collect_time", "page_no", "position")
 DAYS_AT_ONCE = 20
+ROUNDS = 3
+
+Marks = Mapping[SourceDay, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +54,43 @@ def materialize_clean(
     """
     say = progress or ignore_progress
     notes = RunNotes(checked_days(lake, days))
-    cleaned = _clean_days(lake, notes, say)
-    results: list[tuple[str, SourceDay, pa.Table]] = []
-    for dataset, group in days_by_dataset(lake, notes.days).items():
+    frames: dict[tuple[str, SourceDay], pa.Table] = {}
+    waiting = list(notes.days)
+    for _ in range(ROUNDS):
+        marks = {day: _raw_marks(lake, day) for day in waiting}
+        frames |= _clean_and_commit(lake, notes, marks, say)
+        # Raw may have got more rows meanwhile, and somebody else may have cleaned them before this run committed.
+        waiting = [day for day in waiting if _raw_marks(lake, day) != marks[day]]
+        if not waiting:
+            break
+    _settle(lake, notes, list(frames), waiting)
+    return [
+        describe_partition(lake, notes, table, record_partition(lake, day), frame)
+        for (table, day), frame in frames.items()
+    ]
+
+
+def _clean_and_commit(
+    lake: Lake, notes: RunNotes, marks: Marks, say: ProgressSink
+) -> dict[tuple[str, SourceDay], pa.Table]:
+    """Clean the days of `marks` and replace their partitions; gives each table's frame by table and day."""
+    cleaned = _clean_days(lake, notes, list(marks), say)
+    found: dict[tuple[str, SourceDay], pa.Table] = {}
+    for dataset, group in days_by_dataset(lake, list(marks)).items():
         good = [cleaned[day] for day in group if day in cleaned]
         say(f"committing {dataset} of {len(good)} days")
-        frames = _commit(lake, notes, dataset, good)
-        results += [(table, day, frame) for table, frame in reversed(frames.items()) for day in group]
-    _settle(lake, notes, results)
-    return [describe_partition(lake, notes, table, record_partition(lake, day), frame) for table, day, frame in results]
+        frames = _commit(lake, notes, dataset, good, marks)
+        found |= {(table, day): frame for table, frame in reversed(frames.items()) for day in group}
+    return found
 
 
-def _clean_days(lake: Lake, notes: RunNotes, say: ProgressSink) -> dict[SourceDay, FittedDay]:
+def _clean_days(
+    lake: Lake, notes: RunNotes, days: Sequence[SourceDay], say: ProgressSink
+) -> dict[SourceDay, FittedDay]:
     cleaned = {}
-    with PageParser(lake.store, _count_fetches(lake, notes.days)) as parser:
-        for raw in _read_raw(lake, notes.days):
+    with PageParser(lake.store, _count_fetches(lake, days)) as parser:
+        for raw in _read_raw(lake, days):
+            notes.errors.pop(raw.day, None)
             say(f"{raw.day.key}: parsing {len(raw.fetches)} fetches")
             log = get_log(source=raw.day.source, dt=raw.day.dt.isoformat(), run=lake.run_id)
             try:
@@ -131,23 +156,24 @@ def clean_raw_day(lake: Lake, raw: RawDay, parser: PageParser) -> FittedDay:
     return fitted
 
 
-def _commit(lake: Lake, notes: RunNotes, dataset: str, days: Sequence[FittedDay]) -> dict[str, pa.Table]:
+def _commit(lake: Lake, notes: RunNotes, dataset: str, days: Sequence[FittedDay], marks: Marks) -> dict[str, pa.Table]:
     """Replace the days' partitions in rejects, outcomes, then records: whoever sees a record finds its books."""
     placed = [(fitted, record_partition(lake, fitted.source_day)) for fitted in days]
     partitions = [partition for _, partition in placed]
     frames = _frames(lake, dataset, placed)
-    for table, frame in frames.items():
-        commit = lake.committer.replace(table, frame, partitions)
-        record_commit(lake, notes, commit, partitions, lambda partition: _parents(lake, partition.day))
+    commits = [lake.committer.replace(table, frame, partitions) for table, frame in frames.items()]
     filled = [partition for fitted, partition in placed if fitted.day.outcomes]
     set_first_effective(lake.committer, lake.decisions, dataset, filled)
+    for commit in commits:
+        record_commit(lake, notes, commit, partitions, lambda partition: marks[partition.day])
     for fitted, partition in placed:
         notes.rows[partition.day] = dict(Counter(outcome.outcome.value for outcome in fitted.day.outcomes))
     return frames
 
 
-def _parents(lake: Lake, day: SourceDay) -> list[str]:
-    return [parent_name(lake, f"raw.{name}", raw_partition(lake, day, name)) for name in PARENTS]
+def _raw_marks(lake: Lake, day: SourceDay) -> tuple[str, ...]:
+    """The raw partitions behind a day, with the content they have by the index."""
+    return tuple(parent_name(lake, f"raw.{name}", raw_partition(lake, day, name)) for name in PARENTS)
 
 
 def _frames(lake: Lake, dataset: str, placed: Sequence[tuple[FittedDay, Partition]]) -> dict[str, pa.Table]:
@@ -170,13 +196,15 @@ def clean_partition_frames(lake: Lake, day: SourceDay) -> dict[str, pa.Table]:
     return _frames(lake, dataset_of(lake, day), [(fitted, record_partition(lake, day))])
 
 
-def _settle(lake: Lake, notes: RunNotes, results: Sequence[tuple[str, SourceDay, pa.Table]]) -> None:
+def _settle(lake: Lake, notes: RunNotes, made: Sequence[tuple[str, SourceDay]], behind: Collection[SourceDay]) -> None:
     """Record the states: those of raw, once the day's books balance."""
     index = PartitionIndex(lake.ledger)
     for day in notes.days:
         info = index.get(Layer.RAW, "raw.fetches", raw_partition(lake, day))
-        raw_state = info.state if info else PartitionState.OPEN
-        failed, ended = day in notes.errors, raw_state in ENDED_STATES
-        notes.states[day] = PartitionState.FAILED if failed else raw_state if ended else PartitionState.OPEN
-    for table, day, _ in results:
+        ended = info is not None and info.state in ENDED_STATES and day not in behind
+        failed = day in notes.errors
+        notes.states[day] = (
+            PartitionState.FAILED if failed else info.state if info is not None and ended else PartitionState.OPEN
+        )
+    for table, day in made:
         record_state(lake, notes, table, record_partition(lake, day))

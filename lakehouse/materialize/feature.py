@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from lakehouse.tables.normalize import to_arrow
 
 ARTICLES = "clean.articles"
 FEATURES, CURRENT, DAILY = "feature.articles", "feature.articles_current", "feature.source_daily"
+ROUNDS = 3
 
 Rows = list[dict[str, Any]]
 
@@ -36,24 +37,48 @@ def materialize_feature(
     """
     say = progress or ignore_progress
     notes = RunNotes(checked_days(lake, days))
-    clean: dict[SourceDay, Rows] = {}
-    for dataset, group in days_by_dataset(lake, notes.days).items():
-        partitions = [record_partition(lake, day) for day in group]
-        clean |= _by_day(lake.committer.scan(lake.catalog.schema(dataset, None).table, partitions).to_pylist())
-    articles = [day for day in notes.days if dataset_of(lake, day) == "articles"]
-    say(f"computing features of {sum(len(clean.get(day, [])) for day in articles)} articles")
-    features = article_features(row for day in articles for row in clean.get(day, []))
-    results = [(FEATURES, articles, _replace(lake, notes, FEATURES, features, articles))]
-    newest = [row for source in sorted({day.source for day in articles}) for row in _current_rows(lake, source)]
-    results.append((CURRENT, articles, _replace(lake, notes, CURRENT, newest, articles)))
-    daily = _daily_rows(lake, notes, clean)
-    results.append((DAILY, list(notes.days), _replace(lake, notes, DAILY, daily, notes.days)))
-    _settle(lake, notes, results)
+    frames: dict[tuple[str, SourceDay], pa.Table] = {}
+    waiting = list(notes.days)
+    for _ in range(ROUNDS):
+        marks = {source: _clean_marks(lake, source) for source in {day.source for day in waiting}}
+        frames |= _make_features(lake, notes, waiting, say)
+        # A run beside this one may have replaced clean rows, and features of them, before this run committed.
+        moved = {source for source, mark in marks.items() if _clean_marks(lake, source) != mark}
+        waiting = [day for day in waiting if day.source in moved]
+        if not waiting:
+            break
+    _settle(lake, notes, list(frames), waiting)
     return [
         describe_partition(lake, notes, table, feature_partition(lake, table, day), frame)
-        for table, group, frame in results
-        for day in group
+        for (table, day), frame in frames.items()
     ]
+
+
+def _make_features(
+    lake: Lake, notes: RunNotes, days: Sequence[SourceDay], say: ProgressSink
+) -> dict[tuple[str, SourceDay], pa.Table]:
+    """Compute and replace the partitions of some days; gives each table's frame by table and day."""
+    clean: dict[SourceDay, Rows] = {}
+    for dataset, group in days_by_dataset(lake, days).items():
+        partitions = [record_partition(lake, day) for day in group]
+        clean |= _by_day(lake.committer.scan(lake.catalog.schema(dataset, None).table, partitions).to_pylist())
+    articles = [day for day in days if dataset_of(lake, day) == "articles"]
+    say(f"computing features of {sum(len(clean.get(day, [])) for day in articles)} articles")
+    features = article_features(row for day in articles for row in clean.get(day, []))
+    newest = [row for source in sorted({day.source for day in articles}) for row in _current_rows(lake, source)]
+    daily = _daily_rows(lake, notes, days, clean)
+    wanted = ((FEATURES, features, articles), (CURRENT, newest, articles), (DAILY, daily, list(days)))
+    found: dict[tuple[str, SourceDay], pa.Table] = {}
+    for table, rows, group in wanted:
+        frame = _replace(lake, notes, table, rows, group)
+        found |= {(table, day): frame for day in group}
+    return found
+
+
+def _clean_marks(lake: Lake, source: str) -> list[tuple[str, Partition, str | None]]:
+    """All clean partitions of a source, with the content they have by the index."""
+    infos = PartitionIndex(lake.ledger).list(Layer.CLEAN, source=source)
+    return [(info.table, info.partition, info.checksum) for info in infos]
 
 
 def feature_partition(lake: Lake, table: str, day: SourceDay) -> Partition:
@@ -81,17 +106,17 @@ def _current_rows(lake: Lake, source: str) -> Rows:
     return [{name: value for name, value in row.items() if name in names} for row in articles_current(rows)]
 
 
-def _daily_rows(lake: Lake, notes: RunNotes, clean: Mapping[SourceDay, Rows]) -> Rows:
+def _daily_rows(lake: Lake, notes: RunNotes, days: Sequence[SourceDay], clean: Mapping[SourceDay, Rows]) -> Rows:
     """The rows of `feature.source_daily`, in the order of the days."""
-    records = [record_partition(lake, day) for day in notes.days]
+    records = [record_partition(lake, day) for day in days]
     outcomes = _by_day(lake.committer.scan("clean.outcomes", records).to_pylist())
-    raw = [raw_partition(lake, day) for day in notes.days]
+    raw = [raw_partition(lake, day) for day in days]
     columns = ["source", "dt", "collect_time", "body_bytes", "elapsed_ms"]
     fetches = _by_day(lake.committer.scan("raw.fetches", raw, columns).to_pylist())
-    lists = [raw_partition(lake, day, "entries") for day in notes.days]
+    lists = [raw_partition(lake, day, "entries") for day in days]
     entries = _by_day(lake.committer.scan("raw.entries", lists, ["source", "dt"]).to_pylist())
     rows = []
-    for day in notes.days:
+    for day in days:
         entered = outcomes.get(day, [])
         notes.rows[day] = dict(Counter(row["outcome"] for row in entered))
         dataset, version = split_ref(lake.catalog.source(day.source).writes)
@@ -128,12 +153,12 @@ def _parents(lake: Lake, table: str, partition: Partition) -> list[str]:
     return [parent_name(lake, record, record_partition(lake, partition.day))]
 
 
-def _settle(lake: Lake, notes: RunNotes, results: Sequence[tuple[str, Sequence[SourceDay], pa.Table]]) -> None:
+def _settle(lake: Lake, notes: RunNotes, made: Sequence[tuple[str, SourceDay]], behind: Collection[SourceDay]) -> None:
     """Record the states: those of the clean partitions."""
     for day in notes.days:
         table = lake.catalog.schema(dataset_of(lake, day), None).table
         info = PartitionIndex(lake.ledger).get(Layer.CLEAN, table, record_partition(lake, day))
-        notes.states[day] = info.state if info and info.state in ENDED_STATES else PartitionState.OPEN
-    for table, days, _ in results:
-        for day in days:
-            record_state(lake, notes, table, feature_partition(lake, table, day))
+        ended = info is not None and info.state in ENDED_STATES and day not in behind
+        notes.states[day] = info.state if info is not None and ended else PartitionState.OPEN
+    for table, day in made:
+        record_state(lake, notes, table, feature_partition(lake, table, day))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from lakehouse.errors import ConfigError, UnknownNameError
 from lakehouse.lake import Lake, open_lake
 from lakehouse.ledger.batches import BatchIndex
 from lakehouse.ledger.partitions import PartitionIndex
-from lakehouse.materialize import clean
+from lakehouse.materialize import clean, feature
 from lakehouse.materialize.books import audit_all_books, audit_books
 from lakehouse.materialize.clean import materialize_clean
 from lakehouse.materialize.feature import materialize_feature
@@ -27,6 +28,7 @@ from lakehouse.settings import Settings
 from lakehouse.snapshots.batches import Batch, load_batch
 from tests.unit.materialize.conftest import BROKEN_DAY, QUIET_DAY
 
+Materialize = Callable[..., list[PartitionResult]]
 LAYERS = (materialize_raw, materialize_clean, materialize_feature)
 
 
@@ -140,16 +142,51 @@ def test_completion_is_decided_before_it_is_told(lake: Lake) -> None:
     assert decision.payload["fetches"] == 5
 
 
-def test_more_rows_in_raw_reopen_the_day(lake: Lake, town: Settings) -> None:
+def register_late_fetch(lake: Lake, day: SourceDay) -> None:
+    """A further uploaded batch of a day: its last page once more."""
+    first = load_batch(lake.store, BatchIndex(lake.ledger).committed(day.source, day.dt)[0].key)
+    late = replace(first.fetches[-1], fetch_id=new_fetch_id(lake.clock.now_utc()))
+    batch, key = Batch.of(day.source, day.dt, [late]), f"batch/late-{late.fetch_id}.zst"
+    lake.store.put(key, batch.to_bytes(), content_type="application/zstd", metadata={})
+    BatchIndex(lake.ledger).register(batch.batch_id, day.source, day.dt, key, batch.counts)
+
+
+@pytest.mark.parametrize("materialize", [materialize_clean, materialize_feature])
+def test_a_run_beside_that_was_faster_is_not_overwritten_with_older_rows(
+    lake: Lake, town: Settings, monkeypatch: pytest.MonkeyPatch, materialize: Materialize
+) -> None:
+    day = letters("2025-03-21" if materialize is materialize_clean else "2025-03-22")
+    make_all(lake, [day])
+    module = clean if materialize is materialize_clean else feature
+    name = "clean_day" if module is clean else "source_daily"
+    original = getattr(module, name)
+    overtaken: list[SourceDay] = []
+
+    def overtake(*given: Any, **named: Any) -> Any:
+        """Work on what was read, after another run has seen and made more."""
+        if not overtaken:
+            overtaken.append(day)
+            with open_lake(town) as other:
+                register_late_fetch(other, day)
+                make_all(other, [day])
+        return original(*given, **named)
+
+    monkeypatch.setattr(module, name, overtake)
+    results = materialize(lake, [day])
+    assert overtaken
+    assert {result.state for result in results} == {PartitionState.COMPLETE}
+    monkeypatch.undo()
+    assert audit_books(lake, [day]).balanced
+    before = snapshots(lake)
+    make_all(lake, [day])
+    assert snapshots(lake) == before
+
+
+def test_more_rows_in_raw_reopen_the_day(lake: Lake) -> None:
     day = letters("2025-03-20")
     make_all(lake, [day])
     index, partition = PartitionIndex(lake.ledger), Partition(day.source, day.dt, 1)
-    key = BatchIndex(lake.ledger).committed(day.source, day.dt)[0].key
-    first = load_batch(lake.store, key)
-    late = replace(first.fetches[-1], fetch_id=new_fetch_id(lake.clock.now_utc()))
-    batch = Batch.of(day.source, day.dt, [late])
-    lake.store.put("batch/late.zst", batch.to_bytes(), content_type="application/zstd", metadata={})
-    BatchIndex(lake.ledger).register(batch.batch_id, day.source, day.dt, "batch/late.zst", batch.counts)
+    register_late_fetch(lake, day)
     assert of(materialize_raw(lake, [day]), "raw.fetches")[day].row_count == 6
     states = {info.table: info.state for info in index.list(source=day.source, dt=day.dt)}
     assert (states["raw.fetches"], states["clean.articles"]) == (PartitionState.COMPLETE, PartitionState.OPEN)
