@@ -27,7 +27,7 @@ from lakehouse.specs.loader import Catalog
 from lakehouse.specs.schema import SchemaSpec
 from lakehouse.tables.changes import Append, Change, FileFacts, Plan, Replace, Restore
 from lakehouse.tables.content import MODULUS
-from lakehouse.tables.filesystem import read_text, write_text
+from lakehouse.tables.current import check_current, file_name, read_current, write_current
 from lakehouse.tables.locks import TableLocks
 from lakehouse.tables.normalize import check_frame, mismatch
 from lakehouse.tables.producer import LiveFiles, OutcomeUnknown, commit_files, key_in, live_files
@@ -35,6 +35,7 @@ from lakehouse.tables.registry import ensure_table, unregistered_versions, versi
 from lakehouse.tables.scan import scan_rows
 from lakehouse.tables.split import Key, key_of, partition_of, split_frame
 
+__all__ = ["Commit", "Committer", "DataFileInfo", "PartitionCommit", "read_current", "write_current"]
 ATTEMPTS = 20
 SUMMARY_RUN = "lakehouse.run-id"
 SUMMARY_OPERATION = "lakehouse.operation"
@@ -94,8 +95,10 @@ class Committer:
                 if not unregistered_versions(found, specs):
                     return found
             except NoSuchTableError:
-                pass
+                found = None
             with self.locks.hold(name):
+                if found is not None:
+                    check_current(self.iceberg.load_table(name))
                 made = ensure_table(self.iceberg, self.catalog, name)
                 write_current(made)
                 return made
@@ -186,6 +189,8 @@ class Committer:
                 work.table = table
                 write_current(table)
                 return
+            if attempt == 0:
+                check_current(table)
             work.plan_for(table)
             if work.plan.is_empty:
                 return
@@ -207,9 +212,11 @@ class Committer:
 
     def _mend_current(self, name: str, table: Table) -> None:
         """A process that died right after its commit left `CURRENT` behind; the run that repeats it catches up."""
-        if read_current(table) != _file_name(table.metadata_location):
+        if read_current(table) != file_name(table.metadata_location):
             with self.locks.hold(name):
-                write_current(self.iceberg.load_table(name))
+                now = self.iceberg.load_table(name)
+                check_current(now)
+                write_current(now)
 
 
 @dataclass(slots=True)
@@ -266,25 +273,6 @@ class _Work:
             parts.append(PartitionCommit(named.get(key) or partition_of(key), rows, len(files), size, checksum))
         snapshot_id = self.table.metadata.current_snapshot_id
         return Commit(self.name, snapshot_id, not self.plan.is_empty, tuple(parts))
-
-
-def write_current(table: Table) -> None:
-    """Write `<table>/metadata/CURRENT`: the name of the metadata file that is real. Call it under the lock."""
-    write_text(table.io, _current_location(table), _file_name(table.metadata_location) + "\n")
-
-
-def read_current(table: Table) -> str | None:
-    """The file name in `<table>/metadata/CURRENT`; None where there is none."""
-    text = read_text(table.io, _current_location(table))
-    return None if text is None else text.strip()
-
-
-def _current_location(table: Table) -> str:
-    return f"{table.metadata_location.rpartition('/')[0]}/CURRENT"
-
-
-def _file_name(location: str) -> str:
-    return location.rpartition("/")[2]
 
 
 @contextmanager

@@ -20,7 +20,6 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
-from lakehouse.errors import ConflictError
 from lakehouse.model.ids import new_task_id
 from lakehouse.tables.reach import FileReader, Kind, TableFile, line_of_main, metadata_files
 from lakehouse.tables.storage import StoredFile, TableFiles, plain_path
@@ -158,27 +157,3 @@ def logged_metadata(table: Table) -> frozenset[str]:
     """Plain paths of the metadata files that the table's log names, the current one included."""
     log = [entry.metadata_file for entry in table.metadata.metadata_log]
     return frozenset(plain_path(location) for location in (*log, table.metadata_location))
-
-
-def check_current(files: TableFiles, table: Table) -> None:
-    """Refuse to judge files by a catalog that is older than the table: a restored backup knows too little.
-
-    Raises ConflictError where `metadata/CURRENT` names a newer metadata file than the catalog's.
-    """
-    folder = f"{plain_path(table.location())}/metadata"
-    try:
-        name = files.read(f"{folder}/CURRENT").decode().strip().rpartition("/")[2]
-    except FileNotFoundError:
-        return
-    if f"{folder}/{name}" in logged_metadata(table) or _version(name) < _version(table.metadata_location):
-        return
-    raise ConflictError(
-        f"{'.'.join(table.name())}: metadata/CURRENT names {name}, and the Iceberg catalog stands at "
-        f"{table.metadata_location.rpartition('/')[2]}. The catalog's database was probably restored from a backup; "
-        "point the table at CURRENT first. Nothing was removed"
-    )
-
-
-def _version(location: str) -> int:
-    number = location.rpartition("/")[2].partition("-")[0].removeprefix("v")
-    return int(number) if number.isdigit() else 0

@@ -19,7 +19,7 @@ from pyiceberg.table.update.snapshot import ManageSnapshots
 
 from lakehouse.clock import Clock
 from lakehouse.errors import ConfigError, ConflictError, UnknownNameError
-from lakehouse.tables.committer import write_current
+from lakehouse.tables.current import check_current, write_current
 
 if TYPE_CHECKING:
     from lakehouse.tables.committer import Committer
@@ -139,6 +139,7 @@ def _commit_refs(committer: Committer, table: str, change: Callable[[Table], Man
     """Commit a change of tags, again where an engine that does not know the lock committed in between."""
     for _ in range(ATTEMPTS):
         loaded = _load(committer, table)
+        check_current(loaded)
         try:
             change(loaded).commit()
         except CommitFailedException:

@@ -21,7 +21,7 @@ from lakehouse.clock import Clock, system_now
 from lakehouse.errors import ConflictError, DataError, LakehouseError, UnknownNameError
 from lakehouse.logs import get_log
 from lakehouse.tables import garbage
-from lakehouse.tables.committer import write_current
+from lakehouse.tables.current import check_current, write_current
 from lakehouse.tables.expiry import KEEP_TAGS, KEEP_UNTAGGED, Expiry, commit_expiry, plan_expiry
 from lakehouse.tables.reach import FileReader, Kind, TableFile
 from lakehouse.tables.storage import StoredFile, TableFiles, answering, open_files, plain_path
@@ -201,7 +201,7 @@ class _Work:
         """Hold the table's lock and see the table as it is under it."""
         with self.committer.locks.hold(self.name):
             self.reload()
-            garbage.check_current(self.files, self.table)
+            check_current(self.table)
             yield self
 
     def reload(self) -> None:

@@ -1,0 +1,55 @@
+"""`<table>/metadata/CURRENT` names the metadata file that is real: the last whose swap in the catalog was seen.
+
+Losers of a swap leave files that look the same, and an Iceberg catalog restored from a backup names an older one.
+"""
+
+from __future__ import annotations
+
+from pyiceberg.table import Table
+
+from lakehouse.errors import ConflictError
+from lakehouse.tables.filesystem import read_text, write_text
+
+
+def write_current(table: Table) -> None:
+    """Write `CURRENT`. Call it under the table's lock."""
+    write_text(table.io, _current_location(table), file_name(table.metadata_location) + "\n")
+
+
+def read_current(table: Table) -> str | None:
+    """The file name in `CURRENT`; None where there is none."""
+    text = read_text(table.io, _current_location(table))
+    return None if text is None else text.strip()
+
+
+def check_current(table: Table) -> None:
+    """Refuse to change a table whose catalog entry is older than the table; call it under the table's lock.
+
+    Such an entry comes from a restored backup: a commit on it would make the lost ones look like garbage. Raises
+    ConflictError where `CURRENT` names a metadata file that is neither in the table's log nor older than it.
+    """
+    name = read_current(table)
+    known = {file_name(entry.metadata_file) for entry in table.metadata.metadata_log}
+    if name is None or name in known | {file_name(table.metadata_location)}:
+        return
+    if _version(name) < _version(file_name(table.metadata_location)):
+        return
+    raise ConflictError(
+        f"{'.'.join(table.name())}: metadata/CURRENT names {name}, and the Iceberg catalog stands at "
+        f"{file_name(table.metadata_location)}. The catalog's database was probably restored from a backup; point the "
+        "table at CURRENT first. Nothing was changed"
+    )
+
+
+def file_name(location: str) -> str:
+    """The last part of a location."""
+    return location.rpartition("/")[2]
+
+
+def _current_location(table: Table) -> str:
+    return f"{table.metadata_location.rpartition('/')[0]}/CURRENT"
+
+
+def _version(name: str) -> int:
+    number = name.partition("-")[0]
+    return int(number) if number.isdigit() else 0
