@@ -1,7 +1,7 @@
 """Does a commit stay as fast after a thousand others? Appends and replaces of small partitions, with upkeep on.
 
 Appends add one batch each, source by source and day by day. Replaces write every partition twice, so each second one
-removes a file. Upkeep (expiry and garbage collection) runs after every 25 commits, outside the figures. `ratio` is the
+removes a file. Upkeep (expiry and garbage collection) runs after every 10 commits, outside the figures. `ratio` is the
 median of the last 10 commits over the median of the first 10, the worse of appends and replaces: 1 is perfect, and the
 target is at most 1.5. The peer is the first 10.
 """
@@ -33,7 +33,7 @@ from lakehouse.tables.upkeep import Limits, upkeep
 ROOT = Path(__file__).parent.parent
 APPENDS, REPLACES = "raw.entries", "clean.outcomes"
 COMMITS, QUICK_COMMITS = 1000, 300
-SOURCES, ROWS, UPKEEP_EVERY, EDGE = 20, 20, 25, 10
+SOURCES, ROWS, UPKEEP_EVERY, EDGE = 20, 20, 10, 10
 TARGET = 1.5
 
 

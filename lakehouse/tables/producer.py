@@ -189,18 +189,45 @@ class _ChangeFiles(_SnapshotProducer["_ChangeFiles"]):
         return [writer.to_manifest_file()]
 
     def _process_manifests(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
-        properties = self._transaction.table_metadata.properties
+        """Merge by size, so that an entry is written anew about three times and not with every tenth commit.
+
+        Small manifests are merged once there are enough of them, middling ones once they fill a whole one.
+        """
+        metadata = self._transaction.table_metadata
+        target = _number(metadata.properties, "MANIFEST_TARGET_SIZE_BYTES")
+        small: list[ManifestFile] = []
+        middling: list[ManifestFile] = []
+        rest: list[ManifestFile] = []
+        for one in manifests:
+            if one.content != ManifestContent.DATA or one.partition_spec_id != metadata.default_spec_id:
+                rest.append(one)
+            elif one.manifest_length < target // 8:
+                small.append(one)
+            else:
+                (middling if one.manifest_length < target // 2 else rest).append(one)
+        if len(small) >= _number(metadata.properties, "MANIFEST_MIN_MERGE_COUNT"):
+            small = self._merge(small, target)
+        if sum(one.manifest_length for one in middling) >= target:
+            middling = self._merge(middling, target)
+        final = [*small, *middling, *rest]
+        kept = {one.manifest_path for one in final}
+        self.merged_away = [path for path in self._written_manifests if path not in kept]
+        return final
+
+    def _merge(self, manifests: list[ManifestFile], target: int) -> list[ManifestFile]:
+        """One manifest for each run of manifests that fits into `target` bytes."""
+        bins: list[list[ManifestFile]] = [[]]
+        for one in manifests:
+            if bins[-1] and sum(other.manifest_length for other in bins[-1]) + one.manifest_length > target:
+                bins.append([])
+            bins[-1].append(one)
         merger = _ManifestMergeManager(
-            target_size_bytes=_number(properties, "MANIFEST_TARGET_SIZE_BYTES"),
-            min_count_to_merge=_number(properties, "MANIFEST_MIN_MERGE_COUNT"),
-            merge_enabled=True,
-            snapshot_producer=self,
+            target_size_bytes=target, min_count_to_merge=2, merge_enabled=True, snapshot_producer=self
         )
-        data = [one for one in manifests if one.content == ManifestContent.DATA]
-        merged = merger.merge_manifests(data) + [one for one in manifests if one.content != ManifestContent.DATA]
-        final = {one.manifest_path for one in merged}
-        self.merged_away = [path for path in self._written_manifests if path not in final]
-        return merged
+        return [
+            members[0] if len(members) == 1 else merger._create_manifest(members[0].partition_spec_id, members)
+            for members in bins
+        ]
 
     @staticmethod
     def _with_status(entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int | None) -> ManifestEntry:
