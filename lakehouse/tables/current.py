@@ -29,16 +29,22 @@ def check_current(table: Table) -> None:
     ConflictError where `CURRENT` names a metadata file that is neither in the table's log nor older than it.
     """
     name = read_current(table)
-    known = {file_name(entry.metadata_file) for entry in table.metadata.metadata_log}
-    if name is None or name in known | {file_name(table.metadata_location)}:
+    if name is None or _knows(table, name):
         return
-    if _version(name) < _version(file_name(table.metadata_location)):
+    # A committer that lost its lock may have been overtaken since it loaded the table; the swap judges that case.
+    if _knows(table.catalog.load_table(table.name()), name):
         return
     raise ConflictError(
         f"{'.'.join(table.name())}: metadata/CURRENT names {name}, and the Iceberg catalog stands at "
         f"{file_name(table.metadata_location)}. The catalog's database was probably restored from a backup; point the "
         "table at CURRENT first. Nothing was changed"
     )
+
+
+def _knows(table: Table, name: str) -> bool:
+    log = {file_name(entry.metadata_file) for entry in table.metadata.metadata_log}
+    newest = file_name(table.metadata_location)
+    return name in log | {newest} or _version(name) < _version(newest)
 
 
 def file_name(location: str) -> str:
