@@ -50,6 +50,8 @@ def prepare_dagster_home(settings: Settings) -> Path:
 def run_until_signal(commands: Sequence[Sequence[str]]) -> int:
     """Run the commands side by side until one ends or this process is told to stop; then end the others."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    # Shells start background jobs with SIGINT ignored; Dagster then ignores SIGTERM as well, and nothing could stop it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     children = [subprocess.Popen(command) for command in commands]
     try:
         while all(child.poll() is None for child in children):
@@ -58,10 +60,20 @@ def run_until_signal(commands: Sequence[Sequence[str]]) -> int:
     except KeyboardInterrupt:
         return 0
     finally:
-        for child in children:
-            child.terminate()
-        for child in children:
-            child.wait(timeout=60)
+        end_all(children)
+
+
+def end_all(children: Sequence[subprocess.Popen[bytes]], patience_s: float = 60) -> None:
+    """Ask the processes to end, and make those that have not done so within `patience_s` seconds."""
+    for child in children:
+        child.terminate()
+    until = time.monotonic() + patience_s
+    for child in children:
+        try:
+            child.wait(timeout=max(until - time.monotonic(), 0.1))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
 
 
 def main() -> int:

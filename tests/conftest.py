@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,9 @@ from lakehouse.settings import WAREHOUSE_BUCKET, Settings, load_settings
 
 ROOT = Path(__file__).parent.parent
 started: list[Servers] = []
+
+# A shell starts background jobs with SIGINT ignored; Dagster, once imported, then lets all our children ignore SIGTERM.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
