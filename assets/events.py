@@ -11,7 +11,8 @@ from assets.partitions import key_of
 from lakehouse.materialize.result import PartitionResult
 from lakehouse.specs.schema import SchemaSpec
 
-PREVIEW_CHARS = 120
+PREVIEW_CHARS = 60
+SHARED = ("source", "dt", "schema_version")
 
 
 def asset_key_of(table: str) -> dg.AssetKey:
@@ -34,7 +35,7 @@ def metadata_of(result: PartitionResult) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "dagster/table_name": result.table,
         "dagster/partition_row_count": result.row_count,
-        "dagster/column_schema": columns_of((name, kind, "") for name, kind in result.columns),
+        "dagster/column_schema": columns_of(result.columns),
         "dagster/row_count": result.row_count,
         "dagster/uri": dg.MetadataValue.path(result.uri),
         "state": result.state.value,
@@ -47,10 +48,11 @@ def metadata_of(result: PartitionResult) -> dict[str, Any]:
 
 
 def preview_of(rows: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue | str:
-    """The first rows as a table of short texts."""
+    """The first rows as a table of short texts, without nested values and what all rows of a partition share."""
     if not rows:
         return "no rows"
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    nested = {name for row in rows for name, value in row.items() if isinstance(value, (list, dict))}
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in {*SHARED, *nested}]
     records = [dg.TableRecord({name: _short(row.get(name)) for name in names}) for row in rows]
     return dg.MetadataValue.table(records, schema=dg.TableSchema.from_name_type_dict(dict.fromkeys(names, "string")))
 

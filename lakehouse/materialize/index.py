@@ -31,7 +31,7 @@ class TableFacts:
     """What is the same for all partitions of a table: where it lies, its columns, and what it is partitioned by."""
 
     location: str
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str, str], ...]
     partitioned: tuple[str, ...]
     dataset: str
 
@@ -53,7 +53,7 @@ class RunNotes:
         """Facts of a table, read once a run."""
         if table not in self._facts:
             found, spec = lake.committer.table(table), lake.catalog.table_schema(table, None)
-            columns = tuple((column.name, str(column.field_type)) for column in found.schema().fields)
+            columns = tuple((column.name, str(column.field_type), column.doc or "") for column in found.schema().fields)
             self._facts[table] = TableFacts(
                 found.location(), columns, PARTITION_COLUMNS[spec.partitioned], spec.dataset
             )

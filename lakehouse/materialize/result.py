@@ -17,11 +17,11 @@ class PartitionResult:
     """The state of one partition after a run; a run gives one result a table and source day.
 
     `rows` counts the day's fetches by outcome (clean, feature) or its ended tasks by state (raw); `row_count` is the
-    partition's rows in `table`. `columns` are (name, Iceberg type) pairs. `changed` says whether this run committed
-    anything to the partition; `snapshot_id` is the table snapshot that this run wrote, else the one that holds, None
-    for a table without any. `error` is the message of what failed; then nothing of the partition was replaced.
-    `message` says what a person should know although nothing failed. `elapsed` is the run's seconds up to this
-    result: the days of one run share their commits.
+    partition's rows in `table`. `columns` are (name, Iceberg type, description). `changed` says whether this run
+    committed anything to the partition; `snapshot_id` is the table snapshot that this run wrote, else the one that
+    holds, None for a table without any. `error` is the message of what failed; then nothing of the partition was
+    replaced. `message` says what a person should know although nothing failed. `elapsed` is the run's seconds up to
+    this result: the days of one run share their commits.
     """
 
     table: str
@@ -30,7 +30,7 @@ class PartitionResult:
     changed: bool
     snapshot_id: int | None
     rows: Mapping[str, int]
-    columns: tuple[tuple[str, str], ...] = ()
+    columns: tuple[tuple[str, str, str], ...] = ()
     uri: str = ""
     preview: list[dict[str, Any]] = field(default_factory=list)
     error: str | None = None

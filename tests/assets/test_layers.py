@@ -76,6 +76,8 @@ def test_one_partition_through_all_layers(deployment: Deployment) -> None:
         preview = event.metadata["preview"]
         assert isinstance(preview, dg.TableMetadataValue)
         assert preview.records
+        assert not {"source", "dt"} & set(preview.records[0].data)
+        assert all(isinstance(value, str) and len(value) <= 60 for value in preview.records[0].data.values())
     [check] = result.get_asset_check_evaluations()
     assert (check.check_name, check.passed) == ("books_balance", True)
 

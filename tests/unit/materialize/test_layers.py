@@ -74,7 +74,8 @@ def test_three_days_of_two_sources_go_through_all_layers_in_one_commit_a_table(l
 def test_results_say_what_dagster_shows(lake: Lake) -> None:
     day = letters("2025-03-03")
     result = of(make_all(lake, [day]), "clean.articles")[day]
-    assert ("title", "string") in result.columns
+    assert ("title", "string") in {(name, kind) for name, kind, _ in result.columns}
+    assert all(description for _, _, description in result.columns)
     assert len(result.preview) == 4
     assert {row["source"] for row in result.preview} == {"demo_daily"}
     assert result.uri.endswith("data/source=demo_daily/dt=2025-03-03/schema_version=1")
