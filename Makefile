@@ -35,8 +35,8 @@ demo: $(READY) ## run the main job on the demo site, without any server
 ui: $(READY) ## open the Dagster UI
 	$(BIN)/lakehouse serve
 
-test: install ## run all tests; the session starts and stops its own servers
-	$(BIN)/python -m pytest $(ARGS)
+test: install ## run all tests, two files at a time; each process starts and stops its own servers
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: $(READY) ## lint, format, types, import layers and the catalog
 	$(BIN)/ruff check .

@@ -5,6 +5,7 @@ A pid alone may by now belong to somebody else's process; with the start time in
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
@@ -24,6 +25,14 @@ PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
 
 # Keeps a child of this interpreter from being collected, which would warn about a process that is still running.
 _children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+@atexit.register
+def _forget_children() -> None:
+    """Servers outlive who started them: that is no leak to warn about."""
+    for child in _children.values():
+        if child.poll() is None:
+            child.returncode = 0
 
 
 @dataclass(frozen=True, slots=True)

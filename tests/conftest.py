@@ -43,9 +43,10 @@ def local_home(tmp_path: Path) -> Settings:
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:
-    """PostgreSQL, MinIO and Trino on free ports in a folder of their own; stopped at the end."""
+    """PostgreSQL, MinIO and Trino of this test process, on free ports in a folder of their own; stopped at the end."""
     given = os.environ.get("LAKEHOUSE_TEST_HOME")
-    home = Path(given) if given else Path(tempfile.mkdtemp(prefix="lakehouse-servers-"))
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+    home = Path(given) / worker if given else Path(tempfile.mkdtemp(prefix="lakehouse-servers-"))
     watch = [sys.executable, "-m", "infra", "down", "--home", str(home), "--after", str(os.getpid())]
     # Stops the servers even if this process is killed; starts first, so that no moment is without it.
     with subprocess.Popen(watch, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True) as watcher:
