@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 from pathlib import Path
@@ -22,6 +24,7 @@ from lakehouse.lake import open_lake
 from lakehouse.query import connect
 from lakehouse.query.locations import read_locations
 from lakehouse.settings import Settings, load_settings
+from tests.doc_examples import blocks, lakehouse_commands
 
 ROOT = Path(__file__).parent.parent.parent
 FETCHES = """
@@ -237,3 +240,31 @@ def test_without_a_browser_the_scripted_column_is_left_out_with_a_word(
     wrong = settings.model_copy(update={"browser_path": "/nowhere/chromium"})
     with pytest.raises(ConfigError):
         demo.demo_days(wrong)
+
+
+def test_every_query_in_the_guides_runs(done: Demo) -> None:
+    queries = [block.text for block in blocks("sql")]
+    for _, words in lakehouse_commands():
+        if words[0] == "sql":
+            queries += [word for word in words[1:] if " " in word]
+    assert len(queries) >= 4
+    with open_lake(done.settings) as lake, connect(lake) as db:
+        for query in queries:
+            assert db.execute(query.replace("lakehouse.", "")).description
+
+
+def test_every_python_example_runs(done: Demo) -> None:
+    lake = {"LAKEHOUSE_HOME": str(done.settings.home), "LAKEHOUSE_CATALOG_DIR": str(done.settings.catalog_dir)}
+    examples = {block.text: block.page for block in blocks("python")}
+    assert examples
+    for text, page in examples.items():
+        ran = subprocess.run(
+            [sys.executable, "-c", text],
+            cwd=ROOT,
+            env={**os.environ, **lake},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, f"{page}: {ran.stderr}"
+        assert "│" in ran.stdout, f"{page} shows no rows"
