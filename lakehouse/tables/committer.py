@@ -26,8 +26,10 @@ from lakehouse.model.partition import Partition
 from lakehouse.specs.loader import Catalog
 from lakehouse.specs.schema import SchemaSpec
 from lakehouse.tables.changes import Append, Change, FileFacts, Plan, Replace, Restore
+from lakehouse.tables.compaction import Announce, Compact
 from lakehouse.tables.content import MODULUS
 from lakehouse.tables.current import check_current, file_name, read_current, write_current
+from lakehouse.tables.layout import LayoutRules
 from lakehouse.tables.locks import TableLocks
 from lakehouse.tables.normalize import check_frame, mismatch
 from lakehouse.tables.producer import LiveFiles, OutcomeUnknown, commit_files, key_in, live_files
@@ -145,6 +147,16 @@ class Committer:
         specs = versions_of(self.catalog, table)
         key = key_of(partition, specs[-1])
         return self._commit(table, Restore(key, files, self._facts_of(table, specs)), {key: partition})
+
+    def compact(self, table: str, partitions: Sequence[Partition], rules: LayoutRules, announce: Announce) -> Commit:
+        """Put the small files of `partitions` together, as one table snapshot; `announce` hears which files go.
+
+        The rows stay the same, which is proven by count and content hash. Raises InvariantError where they would not.
+        """
+        specs = versions_of(self.catalog, table)
+        named = {key_of(one, specs[-1]): one for one in reversed(partitions)}
+        change = Compact(sorted(named), rules, self._facts_of(table, specs), announce)
+        return self._commit(table, change, named)
 
     def files(self, table: str, partition: Partition) -> tuple[DataFileInfo, ...]:
         """The data files of a partition, by path."""

@@ -1,6 +1,7 @@
 """Which files of a table nothing needs any more: after an expiry, on a list that a dead run left, and lying about.
 
 Needed are the files that any table snapshot reaches, those that a recorded decision lists (a fix keeps its old files),
+those on a list whose time has not come (compaction and retention leave their old files to be looked at for a while),
 and metadata in the table's log. Not here: locks, commits and removal (`upkeep`).
 """
 
@@ -37,10 +38,15 @@ SUFFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class GarbageList:
-    """Files that an expiry leaves to nobody, written down at `path` before it commits."""
+    """Files that a commit leaves to nobody, written down at `path` before it. With `due` they stay until then."""
 
     path: str
     files: tuple[TableFile, ...]
+    due: datetime | None = None
+
+    def holds(self, now: datetime) -> bool:
+        """Whether the files must stay although nothing else needs them."""
+        return self.due is not None and self.due > now
 
 
 def files_only_in(
@@ -110,23 +116,28 @@ def _paths_in(payload: Any) -> Iterable[str]:
             yield from _paths_in(item)
 
 
-def write_list(files: TableFiles, table: Table, garbage: Iterable[TableFile], now: datetime) -> GarbageList:
-    """Write down what an expiry is about to leave to nobody."""
+def write_list(
+    files: TableFiles, table: Table, garbage: Iterable[TableFile], now: datetime, due: datetime | None = None
+) -> GarbageList:
+    """Write down what a commit is about to leave to nobody, to be removed at once or not before `due`."""
     path = f"{plain_path(table.location())}/metadata/{LIST_PREFIX}{new_task_id(now)}.json"
-    found = GarbageList(path, tuple(garbage))
+    found = GarbageList(path, tuple(garbage), due)
     rows = [[file.path, file.kind.value, file.bytes] for file in found.files]
-    files.write(path, json.dumps({"written": now.isoformat(), "files": rows}, ensure_ascii=False).encode())
+    value = {"written": now.isoformat(), "due": due.isoformat() if due else None, "files": rows}
+    files.write(path, json.dumps(value, ensure_ascii=False).encode())
     return found
 
 
 def read_lists(files: TableFiles, location: str) -> list[GarbageList]:
-    """Lists that earlier runs wrote and did not finish."""
+    """Lists that earlier runs wrote and did not finish, and those whose time has not come."""
     found = []
     for stored in files.list(f"{plain_path(location)}/metadata"):
         name = stored.path.rpartition("/")[2]
         if name.startswith(LIST_PREFIX) and name.endswith(".json"):
-            rows = json.loads(files.read(stored.path))["files"]
-            found.append(GarbageList(stored.path, tuple(TableFile(p, Kind(k), b) for p, k, b in rows)))
+            value = json.loads(files.read(stored.path))
+            due = datetime.fromisoformat(value["due"]) if value.get("due") else None
+            listed = tuple(TableFile(path, Kind(kind), size) for path, kind, size in value["files"])
+            found.append(GarbageList(stored.path, listed, due))
     return found
 
 

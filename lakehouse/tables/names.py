@@ -3,8 +3,9 @@
     <how>-<fingerprint>-<checksum>-<token>.parquet
 
 `how` is `batch` (appended, exactly one batch, whose id is the fingerprint), `mixed` (appended, several ids),
-`state` (a replaced partition) or `copy` (restored). `checksum` is the content hash of the file's rows. `token` is
-random: no name is ever used twice.
+`state` (a replaced partition), `copy` (restored), `compact` (rows of several files put together) or `hour` (the same,
+rows of one hour of a clustered partition). `checksum` is the content hash of the file's rows. `token` is random: no
+name is ever used twice.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-NAME = re.compile(r"(?P<how>batch|mixed|state|copy)-(?P<fingerprint>[0-9a-f]{32})-(?P<checksum>[0-9a-f]{32})-[0-9a-f]+")
+NAME = re.compile(
+    r"(?P<how>batch|mixed|state|copy|compact|hour)-(?P<fingerprint>[0-9a-f]{32})-(?P<checksum>[0-9a-f]{32})-[0-9a-f]+"
+)
 FINGERPRINT = re.compile(r"[0-9a-f]{32}")
 
 
@@ -27,6 +30,8 @@ class How(StrEnum):
     MIXED = "mixed"
     STATE = "state"
     COPY = "copy"
+    COMPACT = "compact"
+    HOUR = "hour"
 
 
 @dataclass(frozen=True, slots=True)

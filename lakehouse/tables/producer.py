@@ -86,6 +86,21 @@ def live_files(table: Table, keys: Collection[Key]) -> LiveFiles:
     return LiveFiles(snapshot.snapshot_id, files, manifests)
 
 
+def all_files(table: Table) -> tuple[dict[Key, list[DataFile]], set[Key]]:
+    """All live data files by partition, and the partitions that carry delete files (`()` stands for all of them)."""
+    snapshot = table.current_snapshot()
+    files: dict[Key, list[DataFile]] = {}
+    deletes: set[Key] = set()
+    manifests = snapshot.manifests(table.io) if snapshot else []
+    for manifest, held in zip(manifests, _read_manifests(table, manifests), strict=True):
+        if manifest.content == ManifestContent.DELETES:
+            deletes |= held.by_key.keys()
+            continue
+        for key, entries in held.by_key.items():
+            files.setdefault(key, []).extend(entry.data_file for entry in entries)
+    return files, deletes
+
+
 def _read_manifests(table: Table, manifests: Sequence[ManifestFile]) -> list[_Entries]:
     """Live entries of manifests. The files never change, so entries of recent ones are kept in memory."""
     with _guard:

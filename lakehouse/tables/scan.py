@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
@@ -15,6 +15,8 @@ from lakehouse.specs.schema import SchemaSpec
 from lakehouse.tables.columns import arrow_type, union_columns
 from lakehouse.tables.producer import key_filter, key_in
 from lakehouse.tables.split import Key
+
+ALL_ROWS = AlwaysTrue()
 
 
 def scan_rows(
@@ -34,11 +36,15 @@ def read_file(table: Table, specs: tuple[SchemaSpec, ...], data_file: DataFile, 
 
 
 def read_tasks(
-    table: Table, specs: tuple[SchemaSpec, ...], tasks: Sequence[FileScanTask], names: Sequence[str]
+    table: Table,
+    specs: tuple[SchemaSpec, ...],
+    tasks: Sequence[FileScanTask],
+    names: Sequence[str],
+    row_filter: BooleanExpression = ALL_ROWS,
 ) -> pa.Table:
-    """The rows of scan tasks, in the Arrow types that the schemas declare."""
+    """The rows of scan tasks that `row_filter` lets through, in the Arrow types that the schemas declare."""
     projected = table.schema().select(*names)
-    rows = ArrowScan(table.metadata, table.io, projected, AlwaysTrue()).to_table(tasks)
+    rows = ArrowScan(table.metadata, table.io, projected, row_filter).to_table(tasks)
     declared = {column.name: column for column in union_columns(specs)}
     wanted = pa.schema(
         [pa.field(name, arrow_type(declared[name].tree), nullable=not declared[name].required) for name in names]

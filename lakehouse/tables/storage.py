@@ -40,6 +40,9 @@ class TableFiles(Protocol):
     def list(self, folder: str) -> Iterator[StoredFile]:
         """All files below `folder`."""
 
+    def exists(self, path: str) -> bool:
+        """Whether a file is there."""
+
     def read(self, path: str) -> bytes:
         """The bytes of a file; raises FileNotFoundError."""
 
@@ -102,6 +105,10 @@ class LocalFiles:
         """The bytes of a file; raises FileNotFoundError."""
         return Path(path).read_bytes()
 
+    def exists(self, path: str) -> bool:
+        """Whether the file is there."""
+        return Path(path).exists()
+
     def write(self, path: str, data: bytes) -> None:
         """Write a file as a whole: readers see the old or the new one."""
         target = Path(path)
@@ -148,6 +155,17 @@ class BucketFiles:
         finally:
             response.close()
             response.release_conn()
+
+    def exists(self, path: str) -> bool:
+        """Whether the object is there."""
+        bucket, key = _split(path)
+        try:
+            self._client.stat_object(bucket, key)
+        except S3Error as error:
+            if error.code in {"NoSuchKey", "NoSuchObject"}:
+                return False
+            raise
+        return True
 
     def write(self, path: str, data: bytes) -> None:
         """Write an object."""
