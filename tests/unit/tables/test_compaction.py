@@ -14,15 +14,16 @@ from lakehouse.clock import system_now
 from lakehouse.errors import DataError, InvariantError
 from lakehouse.model.partition import Partition
 from lakehouse.specs.loader import load_catalog
-from lakehouse.tables import compaction
 from lakehouse.tables.committer import Committer
 from lakehouse.tables.content import content_hash
 from lakehouse.tables.iceberg import open_iceberg
 from lakehouse.tables.layout import LayoutRules
 from lakehouse.tables.locks import FileLocks
 from lakehouse.tables.normalize import to_arrow
+from lakehouse.tables.scan import read_tasks
 from lakehouse.tables.small_files import compact_tables
 from lakehouse.tables.upkeep import Limits, collect_garbage, upkeep
+from lakehouse.tables.writer import write_files
 from tests.unit.tables.upkeep_lake import needed_files, stored_files
 
 ROOT = Path(__file__).parents[3]
@@ -159,8 +160,7 @@ def compaction_of_deletes(monkeypatch: pytest.MonkeyPatch, key: tuple[str, dt.da
 
 def test_rows_that_would_change_stop_the_compaction(committer: Committer, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(committer, 9)
-    read = compaction.read_tasks
-    monkeypatch.setattr(compaction, "read_tasks", lambda *args: read(*args).slice(1))
+    monkeypatch.setattr("lakehouse.tables.compaction.read_tasks", lambda *args: read_tasks(*args).slice(1))
     with pytest.raises(InvariantError, match="would not keep the rows: 18 rows"):
         compact_tables(committer, [TABLE])
     assert len(committer.files(TABLE, part())) == 9
@@ -200,14 +200,13 @@ def test_a_day_larger_than_memory_allows_is_read_a_few_hours_at_a_time(
         committer.append(TABLE, entries(committer, number, [number % 24, number % 24 + 1]))
     before = content_hash(committer.scan(TABLE))
     sizes: list[int] = []
-    read = compaction.read_tasks
 
     def watched(*args: object) -> pa.Table:
-        rows = read(*args)  # type: ignore[arg-type]
+        rows = read_tasks(*args)  # type: ignore[arg-type]
         sizes.append(rows.num_rows)
         return rows
 
-    monkeypatch.setattr(compaction, "read_tasks", watched)
+    monkeypatch.setattr("lakehouse.tables.compaction.read_tasks", watched)
     compact_tables(committer, [TABLE], LayoutRules(cluster_files=24, piece_bytes=20_000))
     assert content_hash(committer.scan(TABLE)) == before
     assert len(sizes) > 3
@@ -229,16 +228,16 @@ def one_hour(hour: int) -> And:
 
 def test_an_append_during_compaction_is_kept(committer: Committer, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(committer, 9)
-    write, calls = compaction.write_files, 0
+    calls = 0
 
     def write_while_another_appends(*args: object) -> object:
         nonlocal calls
         calls += 1
         if calls == 1:
             committer.append(TABLE, entries(committer, 50, [3]))
-        return write(*args)  # type: ignore[arg-type]
+        return write_files(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(compaction, "write_files", write_while_another_appends)
+    monkeypatch.setattr("lakehouse.tables.compaction.write_files", write_while_another_appends)
     compact_tables(committer, [TABLE])
     assert committer.scan(TABLE).num_rows == 19
     assert len(committer.files(TABLE, part())) == 1
