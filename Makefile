@@ -5,12 +5,13 @@ PYTHON ?= $(shell for p in python3.12 python3.11 python3; do \
 	&& { echo $$p; break; }; done)
 BIN := .venv/bin
 READY := .venv/.ready
+ON_ANY_S3 := $(addprefix tests/service/test_,objects_s3.py commit_servers.py main_job.py upkeep_on_servers.py)
 
-.PHONY: setup install demo ui test check bench up down status help
+.PHONY: setup install demo ui test test-seaweedfs check bench up down status help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile
 
 setup: $(READY) ## make .venv from the pinned, hashed requirements
 
@@ -37,6 +38,9 @@ ui: $(READY) ## open the Dagster UI
 
 test: install ## run all tests, two files at a time; each process starts and stops its own servers
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+test-seaweedfs: install ## run the tests that store and read on a second S3 server, SeaweedFS instead of MinIO
+	LAKEHOUSE_TEST_S3=seaweedfs $(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS) $(ON_ANY_S3)
 
 check: $(READY) ## lint, format, types, import layers and the catalog
 	$(BIN)/ruff check .

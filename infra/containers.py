@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from infra import launcher
-from infra.launcher import NAMES, TITLES, Say, Servers, ServerStatus
+from infra.launcher import TITLES, Say, Servers, ServerStatus
 from infra.servers import trino
-from infra.state import State, load_or_make_state, load_state, save_state, servers_folder, write_private
+from infra.state import PORT_NAMES, State, load_or_make_state, load_state, save_state, servers_folder, write_private
 from lakehouse.errors import UnavailableError
 
 COMPOSE_FILE = Path(__file__).parent / "compose.yaml"
@@ -39,7 +39,7 @@ def start(home: Path, say: Say) -> Servers:
     say("starting PostgreSQL, MinIO and Trino in containers")
     compose(home, ["up", "-d", "--wait", "--quiet-pull"], "start the containers")
     state = launcher.prepare(home, state)
-    for name in NAMES:
+    for name in state.names:
         say(f"{TITLES[name]} runs on 127.0.0.1:{state.ports[name]}")
     return Servers(home, state)
 
@@ -56,7 +56,7 @@ def read_status(home: Path) -> list[ServerStatus]:
         return launcher.read_status(home)
     lines = compose(home, ["ps", "--all", "--format", "json"], "ask for the containers").splitlines()
     found = {row["Service"]: row for row in map(json.loads, lines)}
-    return [_status_of(home, name, found.get(name), state) for name in NAMES]
+    return [_status_of(home, name, found.get(name), state) for name in state.names]
 
 
 def compose_variables(state: State) -> dict[str, str]:
@@ -65,7 +65,7 @@ def compose_variables(state: State) -> dict[str, str]:
     return {
         "POSTGRES_ADMIN_PASSWORD": state.secrets["postgres_admin"],
         "MINIO_ROOT_PASSWORD": state.secrets["minio_root"],
-        **{f"{name.upper()}_PORT": str(port) for name, port in state.ports.items()},
+        **{f"{name.upper()}_PORT": str(state.ports[name]) for name in PORT_NAMES},
         **{key: value for key, value in inside.items() if key.endswith(("_PASSWORD", "_SECRET"))},
     }
 

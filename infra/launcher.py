@@ -11,8 +11,9 @@ from typing import Any
 from filelock import FileLock
 
 from infra.processes import ServerProcess
-from infra.servers import minio, postgres, trino
+from infra.servers import minio, postgres, seaweedfs, trino
 from infra.state import (
+    PORT_NAMES,
     State,
     free_port,
     load_or_make_state,
@@ -22,14 +23,15 @@ from infra.state import (
     servers_folder,
     write_private,
 )
+from lakehouse.errors import ConfigError
 from lakehouse.ledger.ledger import Ledger
 from lakehouse.settings import Settings, load_settings
 
 Say = Callable[[str], None]
-NAMES = ("postgres", "minio", "trino")
-TITLES = {"postgres": "PostgreSQL", "minio": "MinIO", "trino": "Trino"}
-STOP_SIGNALS = {"postgres": postgres.STOP_SIGNAL, "minio": minio.STOP_SIGNAL, "trino": trino.STOP_SIGNAL}
-PATIENCE = {"postgres": 120, "minio": 120, "trino": 600}
+TITLES = {"postgres": "PostgreSQL", "minio": "MinIO", "seaweedfs": "SeaweedFS", "trino": "Trino"}
+MODULES = {"postgres": postgres, "minio": minio, "seaweedfs": seaweedfs, "trino": trino}
+S3_SERVERS = {"minio": minio, "seaweedfs": seaweedfs}
+PATIENCE_S = {"trino": 600}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,12 @@ class Servers:
         stop(self.home)
 
     def process(self, name: str) -> ServerProcess:
-        """The process of `postgres`, `minio` or `trino`."""
+        """The process of `postgres`, `trino`, or the S3 server: `state.s3`."""
         return server_process(self.home, name)
 
     def stop_one(self, name: str) -> None:
         """Stop one server, as an outage would; `start_one` brings it back."""
-        self.process(name).stop(by=STOP_SIGNALS[name])
+        self.process(name).stop(by=MODULES[name].STOP_SIGNAL)
 
     def start_one(self, name: str) -> None:
         """Start one server again on its old port and wait until it is ready."""
@@ -87,17 +89,19 @@ class Servers:
         return self.state.secrets["minio_root" if user == minio.ROOT else f"s3_{user}"]
 
 
-def start(home: Path, *, trino: bool = True, short_lived: bool = False, say: Say = lambda _: None) -> Servers:
+def start(
+    home: Path, *, trino: bool = True, short_lived: bool = False, s3: str | None = None, say: Say = lambda _: None
+) -> Servers:
     """Start what does not run yet and wait until it is ready; raises UnavailableError with the log of a dead server.
 
     Trino takes longest and needs the others only later, so all start at once. If one fails, those that this call
-    started are stopped again. Tests start `short_lived` ones, see `State`.
+    started are stopped again. Tests start `short_lived` ones, see `State`. `s3` chooses the S3 server; ConfigError if
+    this home already has its data in another.
     """
-    names = NAMES if trino else NAMES[:2]
     with _alone(home):
-        state = _with_usable_ports(
-            home, replace(load_or_make_state(home), engine="processes", short_lived=short_lived), say
-        )
+        state = replace(_state_with(home, s3), engine="processes", short_lived=short_lived)
+        state = _with_usable_ports(home, state, say)
+        names = state.names if trino else state.names[:2]
         started: list[str] = []
         try:
             for name in names:
@@ -109,19 +113,20 @@ def start(home: Path, *, trino: bool = True, short_lived: bool = False, say: Say
             state = _make_ready(home, names, state, say)
         except BaseException:
             for name in started:
-                server_process(home, name).stop(by=STOP_SIGNALS[name])
+                server_process(home, name).stop(by=MODULES[name].STOP_SIGNAL)
             raise
     return Servers(home, state)
 
 
 def stop(home: Path, say: Say = lambda _: None) -> list[str]:
     """Stop the servers of `home`, Trino first; the names of those that ran."""
-    if load_state(home) is None:
+    state = load_state(home)
+    if state is None:
         return []
     stopped = []
     with _alone(home):
-        for name in reversed(NAMES):
-            if server_process(home, name).stop(by=STOP_SIGNALS[name]):
+        for name in reversed(state.names):
+            if server_process(home, name).stop(by=MODULES[name].STOP_SIGNAL):
                 say(f"{TITLES[name]} stopped")
                 stopped.append(name)
     return stopped
@@ -130,7 +135,7 @@ def stop(home: Path, say: Say = lambda _: None) -> list[str]:
 def read_status(home: Path) -> list[ServerStatus]:
     """What runs where, without changing anything."""
     state = load_state(home)
-    return [_status_of(home, name, state) for name in NAMES]
+    return [_status_of(home, name, state) for name in (state or State({}, {})).names]
 
 
 def server_env(state: State) -> dict[str, str]:
@@ -140,7 +145,7 @@ def server_env(state: State) -> dict[str, str]:
         "LAKEHOUSE_DATABASE_URL": postgres.owner_url(ports["postgres"], secrets, "lakehouse", driver="+psycopg"),
         "LAKEHOUSE_ICEBERG_URL": postgres.owner_url(ports["postgres"], secrets, "iceberg", driver="+psycopg"),
         "LAKEHOUSE_DAGSTER_URL": postgres.owner_url(ports["postgres"], secrets, "dagster"),
-        "LAKEHOUSE_S3_ENDPOINT": f"http://127.0.0.1:{ports['minio']}",
+        "LAKEHOUSE_S3_ENDPOINT": f"http://127.0.0.1:{ports[state.s3]}",
         "LAKEHOUSE_S3_REGION": minio.REGION,
         "LAKEHOUSE_TRINO_HOST": "127.0.0.1",
         "LAKEHOUSE_TRINO_PORT": str(ports["trino"]),
@@ -155,7 +160,7 @@ def server_env(state: State) -> dict[str, str]:
 def prepare(home: Path, state: State) -> State:
     """Make users, databases, buckets and the ledger, save `server.env`; doing it twice changes nothing."""
     postgres.prepare(state.ports["postgres"], state.secrets)
-    minio.prepare(state.ports["minio"], state.secrets)
+    S3_SERVERS[state.s3].prepare(state.ports, state.secrets)
     settings = Servers(home, state).settings()
     Ledger.open(server_env(state)["LAKEHOUSE_DATABASE_URL"], settings.clock).close()
     lines = "".join(f"{name}={value}\n" for name, value in server_env(state).items())
@@ -175,14 +180,14 @@ def _start_one(home: Path, name: str, state: State) -> None:
     match name:
         case "postgres":
             postgres.start(process, state.ports[name], state.secrets, short_lived=state.short_lived)
-        case "minio":
-            minio.start(process, state.ports[name], state.secrets)
+        case "trino":
+            trino.start(process, state.ports, state.secrets, s3=state.s3, short_lived=state.short_lived)
         case _:
-            trino.start(process, state.ports, state.secrets, short_lived=state.short_lived)
+            S3_SERVERS[name].start(process, state.ports, state.secrets)
 
 
 def _wait_for(home: Path, name: str, state: State) -> None:
-    server_process(home, name).wait_until(_question(name, state), seconds=PATIENCE[name])
+    server_process(home, name).wait_until(_question(name, state), seconds=PATIENCE_S.get(name, 120))
 
 
 def _question(name: str, state: State) -> Callable[[], bool]:
@@ -190,10 +195,12 @@ def _question(name: str, state: State) -> Callable[[], bool]:
     match name:
         case "postgres":
             return postgres.is_ready(port, state.secrets)
-        case "minio":
-            return minio.is_ready(port)
-        case _:
+        case "trino":
             return trino.is_ready(port)
+        case "minio":
+            return minio.is_ready(state.ports, state.secrets)
+        case _:
+            return seaweedfs.is_ready(state.ports, state.secrets)
 
 
 def _make_ready(home: Path, names: tuple[str, ...], state: State, say: Say) -> State:
@@ -205,14 +212,28 @@ def _make_ready(home: Path, names: tuple[str, ...], state: State, say: Say) -> S
     return state if state.prepared else prepare(home, state)
 
 
+def _state_with(home: Path, s3: str | None) -> State:
+    old = load_state(home)
+    if s3 is not None and s3 not in S3_SERVERS:
+        raise ConfigError(f"{s3!r} is no S3 server that can be started; choose {' or '.join(S3_SERVERS)}")
+    if s3 is not None and old is not None and old.prepared and old.s3 != s3:
+        raise ConfigError(f"{home} has its data in {TITLES[old.s3]}; choose another home to use {TITLES[s3]}")
+    chosen = s3 or (old.s3 if old else "minio")
+    more = seaweedfs.PORTS if chosen == "seaweedfs" else ()
+    return replace(load_or_make_state(home, (*PORT_NAMES, *more)), s3=chosen)
+
+
 def _with_usable_ports(home: Path, state: State, say: Say) -> State:
     """A server that does not run gets another port if somebody else took its own."""
     ports = dict(state.ports)
-    for name in NAMES:
-        if server_process(home, name).pid() is None and not port_is_free(ports[name]):
-            fresh = free_port(frozenset(ports.values()))
-            say(f"port {ports[name]} of {TITLES[name]} is taken by another program; using {fresh}")
-            ports[name] = fresh
+    for name in state.names:
+        if server_process(home, name).pid() is not None:
+            continue
+        for key in (key for key in ports if key == name or key.startswith(f"{name}_")):
+            if not port_is_free(ports[key]):
+                fresh = free_port(frozenset(ports.values()))
+                say(f"port {ports[key]} of {TITLES[name]} is taken by another program; using {fresh}")
+                ports[key] = fresh
     if ports == dict(state.ports):
         return state
     moved = replace(state, ports=ports, prepared=False)

@@ -6,8 +6,8 @@ import json
 import os
 import secrets
 import socket
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 PORT_NAMES = ("postgres", "minio", "trino")
@@ -30,6 +30,8 @@ SECRET_NAMES = (
 class State:
     """Ports, secrets, and how the servers run: `processes` or `docker`; `prepared` once users and buckets exist.
 
+    `s3` is the S3 server: `minio` or `seaweedfs`.
+
     `short_lived` servers start and answer sooner, and do worse in the long run: PostgreSQL leaves flushing to the
     system (safe against everything but a power cut), and Trino's compiler stops at its quick stage.
     """
@@ -39,6 +41,12 @@ class State:
     engine: str = "processes"
     prepared: bool = False
     short_lived: bool = False
+    s3: str = "minio"
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """The servers, in the order of their start."""
+        return ("postgres", self.s3, "trino")
 
 
 def servers_folder(home: Path) -> Path:
@@ -73,14 +81,15 @@ def load_state(home: Path) -> State | None:
     if not path.exists():
         return None
     saved = json.loads(path.read_text())
-    return State(**saved)
+    known = {one.name for one in fields(State)}
+    return State(**{name: value for name, value in saved.items() if name in known})
 
 
-def load_or_make_state(home: Path) -> State:
+def load_or_make_state(home: Path, port_names: Sequence[str] = PORT_NAMES) -> State:
     """The saved state; ports and secrets that are missing are chosen at random and saved."""
     old = load_state(home) or State({}, {})
     ports = dict(old.ports)
-    for name in PORT_NAMES:
+    for name in port_names:
         if name not in ports:
             ports[name] = free_port(frozenset(ports.values()))
     words = {name: old.secrets.get(name) or secrets.token_urlsafe(24) for name in SECRET_NAMES}
@@ -97,6 +106,7 @@ def save_state(home: Path, state: State) -> None:
         "engine": state.engine,
         "prepared": state.prepared,
         "short_lived": state.short_lived,
+        "s3": state.s3,
     }
     write_private(servers_folder(home) / "state.json", json.dumps(value, indent=2) + "\n")
 

@@ -19,6 +19,7 @@ from psycopg import sql
 from infra import launcher
 from infra.launcher import Servers
 from lakehouse.settings import WAREHOUSE_BUCKET, Settings, load_settings
+from tests.s3_server import S3
 
 ROOT = Path(__file__).parent.parent
 started: list[Servers] = []
@@ -43,7 +44,7 @@ def local_home(tmp_path: Path) -> Settings:
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:
-    """PostgreSQL, MinIO and Trino of this test process, on free ports in a folder of their own; stopped at the end."""
+    """PostgreSQL, an S3 server and Trino of this test process, on free ports in one folder; stopped at the end."""
     given = os.environ.get("LAKEHOUSE_TEST_HOME")
     worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
     home = Path(given) / worker if given else Path(tempfile.mkdtemp(prefix="lakehouse-servers-"))
@@ -51,7 +52,7 @@ def servers() -> Iterator[Servers]:
     # Stops the servers even if this process is killed; starts first, so that no moment is without it.
     with subprocess.Popen(watch, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True) as watcher:
         try:
-            running = launcher.start(home, short_lived=True)
+            running = launcher.start(home, short_lived=True, s3=S3)
             started.append(running)
             yield running
             started.remove(running)
@@ -92,7 +93,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report: pytest.TestReport = yield  # type: ignore[assignment]
     if report.failed and "servers" in getattr(item, "fixturenames", ()):
         for running in started:
-            for name in launcher.NAMES:
+            for name in running.state.names:
                 process = running.process(name)
                 report.sections.append((f"log of {process.name}", process.log_tail()))
     return report  # type: ignore[return-value]

@@ -27,8 +27,8 @@ STOP_SIGNAL = signal.SIGTERM
 POLICIES = Path(__file__).parent.parent / "minio"
 
 
-def start(process: ServerProcess, port: int, secrets: Mapping[str, str]) -> None:
-    """Start the server on 127.0.0.1:`port` with its data below the process's folder."""
+def start(process: ServerProcess, ports: Mapping[str, int], secrets: Mapping[str, str]) -> None:
+    """Start the server on 127.0.0.1 with its data below the process's folder."""
     binary = minio_binary()
     if binary is None:
         raise UnavailableError("MinIO is not installed; run `python -m infra install`")
@@ -36,7 +36,7 @@ def start(process: ServerProcess, port: int, secrets: Mapping[str, str]) -> None
     data.mkdir(parents=True, exist_ok=True)
     certs.mkdir(exist_ok=True)
     env = {**variables(secrets), "HOME": str(process.folder)}
-    command = [str(binary), "server", "--address", f"127.0.0.1:{port}", "--certs-dir", str(certs), str(data)]
+    command = [str(binary), "server", "--address", f"127.0.0.1:{ports['minio']}", "--certs-dir", str(certs), str(data)]
     process.start(Launch(command, env, process.folder))
 
 
@@ -51,12 +51,12 @@ def variables(secrets: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def is_ready(port: int) -> Callable[[], bool]:
+def is_ready(ports: Mapping[str, int], _: Mapping[str, str]) -> Callable[[], bool]:
     """A question for `wait_until`: does the server say that it can serve?"""
 
     def answer() -> bool:
         try:
-            reply = httpx.get(f"http://127.0.0.1:{port}/minio/health/ready", timeout=3, trust_env=False)
+            reply = httpx.get(f"http://127.0.0.1:{ports['minio']}/minio/health/ready", timeout=3, trust_env=False)
         except httpx.HTTPError:
             return False
         return reply.status_code == httpx.codes.OK
@@ -69,8 +69,9 @@ def client(port: int, user: str, secret: str) -> Minio:
     return Minio(f"127.0.0.1:{port}", access_key=user, secret_key=secret, secure=False, region=REGION)
 
 
-def prepare(port: int, secrets: Mapping[str, str]) -> None:
+def prepare(ports: Mapping[str, int], secrets: Mapping[str, str]) -> None:
     """Make buckets, versioning, life cycle, users and policies; doing it twice changes nothing."""
+    port = ports["minio"]
     root = client(port, ROOT, secrets["minio_root"])
     for bucket in (WAREHOUSE_BUCKET, SNAPSHOT_BUCKET):
         if not root.bucket_exists(bucket):

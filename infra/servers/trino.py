@@ -35,9 +35,14 @@ def variables(postgres_address: str, s3_endpoint: str, secrets: Mapping[str, str
 
 
 def start(
-    process: ServerProcess, ports: Mapping[str, int], secrets: Mapping[str, str], *, short_lived: bool = False
+    process: ServerProcess,
+    ports: Mapping[str, int],
+    secrets: Mapping[str, str],
+    *,
+    s3: str = "minio",
+    short_lived: bool = False,
 ) -> None:
-    """Start the server on 127.0.0.1; it needs PostgreSQL and MinIO only when it is asked something."""
+    """Start the server on 127.0.0.1; it needs PostgreSQL and the S3 server `s3` only when it is asked something."""
     program, java = trino_folder(), java_home()
     if program is None or java is None:
         raise UnavailableError("Trino or a JDK for it is not installed; run `python -m infra install`")
@@ -65,7 +70,7 @@ def start(
         *options,
         "run",
     ]
-    addresses = f"127.0.0.1:{ports['postgres']}", f"http://127.0.0.1:{ports['minio']}"
+    addresses = f"127.0.0.1:{ports['postgres']}", f"http://127.0.0.1:{ports[s3]}"
     env = {**variables(*addresses, secrets), "JAVA_HOME": str(java), "HOME": str(process.folder)}
     process.start(Launch(command, env, data))
 

@@ -17,6 +17,7 @@ from lakehouse.tables.committer import Committer, read_current
 from lakehouse.tables.content import content_hash
 from lakehouse.tables.locks import PostgresLocks, lock_key
 from tests.commit_worker import TABLE, Place, frame, partition, start_worker
+from tests.s3_server import S3
 
 BATCH = "a" * 32
 ROWS = [(source, BATCH, position) for source in ("one", "two") for position in range(4)]
@@ -149,7 +150,7 @@ def check_outage(servers: Servers, committer: Committer, name: str) -> None:
     assert committer.scan(TABLE).num_rows == len(ROWS) + 1
 
 
-@pytest.mark.parametrize("name", ["postgres", "minio"])
+@pytest.mark.parametrize("name", ["postgres", S3])
 def test_a_server_that_is_down_in_the_middle(servers: Servers, place: Place, name: str) -> None:
     committer = place.open("run")
     committer.append(TABLE, frame(committer, [("zero", "0" * 32, 0)]))

@@ -19,6 +19,7 @@ from infra.launcher import Servers
 from infra.processes import process_identity
 from lakehouse.cli import main as lakehouse
 from lakehouse.errors import UnavailableError
+from tests.s3_server import S3
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +45,10 @@ def states(home: Path) -> dict[str, str]:
 
 
 def test_a_second_start_changes_nothing(pair: Servers) -> None:
-    pids = {name: pair.process(name).pid() for name in launcher.NAMES}
+    pids = {name: pair.process(name).pid() for name in pair.state.names}
     env = (pair.home / "server.env").read_text()
     again = start(pair.home)
-    assert {name: again.process(name).pid() for name in launcher.NAMES} == pids
+    assert {name: again.process(name).pid() for name in pair.state.names} == pids
     assert again.state == pair.state
     assert (pair.home / "server.env").read_text() == env
 
@@ -63,7 +64,7 @@ def test_stop_and_start_keep_data_ports_and_secrets(pair: Servers) -> None:
     with psycopg.connect(pair.admin_database_url("lakehouse")) as db:
         db.execute("CREATE TABLE kept AS SELECT 7 AS seven")
     assert launcher.stop(pair.home) == ["minio", "postgres"]
-    assert states(pair.home) == dict.fromkeys(launcher.NAMES, "stopped")
+    assert states(pair.home) == dict.fromkeys(pair.state.names, "stopped")
     assert launcher.stop(pair.home) == []
     assert start(pair.home).state == pair.state
     with psycopg.connect(pair.admin_database_url("lakehouse")) as db:
@@ -156,11 +157,11 @@ def test_the_doctor_finds_good_servers_good(servers: Servers, monkeypatch: pytes
 
 
 def test_the_doctor_names_a_server_that_is_down(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
-    servers.stop_one("minio")
+    servers.stop_one(S3)
     try:
         result = doctor(servers, monkeypatch)
     finally:
-        servers.start_one("minio")
+        servers.start_one(S3)
     wrong = [finding for finding in json.loads(result.output)["findings"] if not finding["ok"]]
     assert [finding["topic"] for finding in wrong] == ["object store"]
     assert "make up" in wrong[0]["advice"]

@@ -21,6 +21,7 @@ from lakehouse.materialize.feature import materialize_feature
 from lakehouse.materialize.raw import materialize_raw
 from lakehouse.model.partition import PartitionState, SourceDay
 from lakehouse.settings import Settings
+from tests.s3_server import S3
 from tests.service.proxy import Proxy, cut_off
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +80,7 @@ def assert_finished(settings: Settings) -> None:
         assert lake.committer.scan("raw.tasks").num_rows == 10
 
 
-@pytest.mark.parametrize("name", ["postgres", "minio"])
+@pytest.mark.parametrize("name", ["postgres", S3])
 def test_a_server_that_is_down_at_start_is_named_and_nothing_is_lost(outpost: Outpost, name: str) -> None:
     with cut_off(outpost.proxy(name)), open_lake(outpost.settings) as lake:
         with pytest.raises(UnavailableError) as caught:
@@ -93,7 +94,7 @@ def test_a_server_that_is_down_at_start_is_named_and_nothing_is_lost(outpost: Ou
     assert_finished(outpost.settings)
 
 
-@pytest.mark.parametrize("name", ["postgres", "minio"])
+@pytest.mark.parametrize("name", ["postgres", S3])
 @pytest.mark.parametrize(
     "moment",
     [

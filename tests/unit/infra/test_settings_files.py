@@ -9,9 +9,8 @@ import pytest
 import yaml
 
 from infra import containers, programs
-from infra.launcher import NAMES
 from infra.servers import minio, postgres, trino
-from infra.state import State, load_or_make_state
+from infra.state import PORT_NAMES, State, load_or_make_state
 from lakehouse.settings import ICEBERG_CATALOG, SNAPSHOT_BUCKET, WAREHOUSE_BUCKET
 
 INFRA = Path(containers.__file__).parent
@@ -35,7 +34,7 @@ def properties(path: Path) -> dict[str, str]:
 
 
 def test_the_containers_are_the_launcher_s_servers(compose: dict[str, Any]) -> None:
-    assert tuple(compose["services"]) == NAMES
+    assert tuple(compose["services"]) == PORT_NAMES
 
 
 def test_images_are_pinned_to_a_release(compose: dict[str, Any]) -> None:
@@ -55,7 +54,7 @@ def test_every_container_has_a_health_check_and_comes_back(compose: dict[str, An
 
 def test_ports_are_published_on_this_machine_only(compose: dict[str, Any]) -> None:
     published = [port for service in compose["services"].values() for port in service["ports"]]
-    assert len(published) == len(NAMES)
+    assert len(published) == len(PORT_NAMES)
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 

@@ -1,9 +1,12 @@
+import json
 import socket
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from infra import launcher
 from infra.state import (
     PORT_NAMES,
     SECRET_NAMES,
@@ -11,9 +14,11 @@ from infra.state import (
     load_or_make_state,
     load_state,
     port_is_free,
+    save_state,
     servers_folder,
     write_private,
 )
+from lakehouse.errors import ConfigError
 
 
 def test_a_state_is_made_once_and_kept(tmp_path: Path) -> None:
@@ -65,3 +70,19 @@ def test_a_home_given_relative_means_one_folder_from_everywhere(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert servers_folder(Path("home")) == tmp_path.resolve() / "home" / "servers"
+
+
+def test_a_state_of_another_version_is_read_as_far_as_it_is_known(tmp_path: Path) -> None:
+    made = load_or_make_state(tmp_path)
+    path = servers_folder(tmp_path) / "state.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "of_a_later_version": 1}))
+    assert load_state(tmp_path) == made
+
+
+def test_a_home_keeps_the_s3_server_that_has_its_data(tmp_path: Path) -> None:
+    save_state(tmp_path, replace(load_or_make_state(tmp_path), prepared=True))
+    with pytest.raises(ConfigError, match="has its data in MinIO"):
+        launcher.start(tmp_path, s3="seaweedfs")
+    with pytest.raises(ConfigError, match="choose minio or seaweedfs"):
+        launcher.start(tmp_path, s3="ceph")
+    assert [row.state for row in launcher.read_status(tmp_path)] == ["stopped"] * 3

@@ -1,4 +1,4 @@
-"""Object stores keep one promise, whichever they are; MinIO's credentials can add and read but not delete."""
+"""Object stores keep one promise, whichever they are; in a bucket the collector can add and read but not delete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lakehouse.snapshots.stores import DirectoryStore, MinioStore, open_minio
 WHEN = datetime(2026, 3, 1, 4, tzinfo=UTC)
 
 
-def minio_store(servers: Servers, bucket: str = SNAPSHOT_BUCKET, secret: str | None = None) -> MinioStore:
+def s3_store(servers: Servers, bucket: str = SNAPSHOT_BUCKET, secret: str | None = None) -> MinioStore:
     settings = servers.settings()
     assert settings.s3_endpoint is not None
     assert settings.collector_access_key is not None
@@ -28,11 +28,11 @@ def minio_store(servers: Servers, bucket: str = SNAPSHOT_BUCKET, secret: str | N
     return MinioStore(open_minio(settings.s3_endpoint, settings.collector_access_key, key, settings.s3_region), bucket)
 
 
-@pytest.fixture(params=["directory", "minio"])
+@pytest.fixture(params=["directory", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
     if request.param == "directory":
         return DirectoryStore(tmp_path)
-    return minio_store(request.getfixturevalue("servers"))
+    return s3_store(request.getfixturevalue("servers"))
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_bodies_of_every_size_come_back(store: ObjectStore, prefix: str) -> None
 
 
 def test_the_collector_cannot_delete(servers: Servers, prefix: str) -> None:
-    store = minio_store(servers)
+    store = s3_store(servers)
     store.put(f"{prefix}/kept", b"x", content_type="text/plain", metadata={})
     with pytest.raises(S3Error, match="AccessDenied"):
         store.client.remove_object(SNAPSHOT_BUCKET, f"{prefix}/kept")
@@ -90,7 +90,7 @@ def test_the_collector_cannot_delete(servers: Servers, prefix: str) -> None:
 
 
 def test_a_bucket_or_key_that_does_not_work_is_unavailable_without_secrets(servers: Servers) -> None:
-    for store in (minio_store(servers, bucket="no-such-bucket"), minio_store(servers, secret="not-the-secret")):
+    for store in (s3_store(servers, bucket="no-such-bucket"), s3_store(servers, secret="not-the-secret")):
         with pytest.raises(UnavailableError) as caught:
             store.put("a", b"x", content_type="text/plain", metadata={})
         assert "not-the-secret" not in str(caught.value)
