@@ -6,7 +6,7 @@ import dagster as dg
 
 from assets.jobs import materialize_list_job
 from assets.layers import FEATURE_TABLES, RAW_TABLES, clean_tables, define_layer
-from assets.maintenance import define_nightly, maintenance
+from assets.maintenance import STEPS, define_nightly, maintenance
 from assets.partitions import define_source_days
 from assets.resources import define_lake
 from assets.sensors import define_catalog_sensor
@@ -25,6 +25,7 @@ def build_defs(settings: Settings | None = None) -> dg.Definitions:
             define_layer("raw", catalog, partitions, RAW_TABLES),
             define_layer("clean", catalog, partitions, cleaned, upstream=RAW_TABLES),
             define_layer("feature", catalog, partitions, FEATURE_TABLES, upstream=cleaned),
+            *STEPS,
         ],
         jobs=[
             dg.define_asset_job("raw_clean_feature", selection=dg.AssetSelection.groups("raw", "clean", "feature")),

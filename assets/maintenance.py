@@ -1,14 +1,19 @@
 """Night work: upkeep of the tables, and a bound on Dagster's own history."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import dagster as dg
 
+from lakehouse.materialize.retention import retire
 from lakehouse.query.locations import read_locations
 from lakehouse.settings import Settings
+from lakehouse.tables.manifests import rewrite_manifests
+from lakehouse.tables.small_files import compact_tables
 from lakehouse.tables.upkeep import upkeep
 
+GROUP = "upkeep"
 HISTORY_DAYS = 30
 BATCH = 500
 ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
@@ -38,26 +43,71 @@ def prune_history(instance: dg.DagsterInstance, before: datetime) -> int:
     return len(doomed)
 
 
-@dg.op(required_resource_keys={"lake"}, description="expires table snapshots and collects what only they reached")
-def keep_tables(context: dg.OpExecutionContext) -> None:
-    """Run the upkeep of every table and log what it did."""
+def _asset(name: str, after: str | None = None) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """A step of upkeep; `after` names the step before it."""
+    return dg.asset(
+        key=[GROUP, name],
+        group_name=GROUP,
+        deps=[dg.AssetKey([GROUP, after])] if after else [],
+        required_resource_keys={"lake"},
+    )
+
+
+@_asset("retention")
+def retention(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    """Days that sources no longer keep leave the tables."""
+    found = retire(context.resources.lake)
+    return _result(found, partitions=sum(len(one.partitions) for one in found), rows=sum(one.rows for one in found))
+
+
+@_asset("compaction", after="retention")
+def compaction(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    """Small files of partitions are put together."""
     lake = context.resources.lake
-    for report in upkeep(lake.committer, sorted(read_locations(lake.iceberg)), clock=lake.clock):
-        context.log.info(str(report))
+    found = compact_tables(lake.committer, sorted(read_locations(lake.iceberg)))
+    done = [part for one in found for part in one.partitions]
+    files = {name: sum(getattr(part, name) for part in done) for name in ("files_before", "files_after")}
+    return _result(found, partitions=len(done), refused=sum(len(one.refused) for one in found), **files)
 
 
-@dg.op(required_resource_keys={"lake"}, description="drops old runs from Dagster's storage")
-def keep_history(context: dg.OpExecutionContext) -> None:
-    """Bound Dagster's own storage to the last days."""
+@_asset("manifests", after="compaction")
+def manifests(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    """Manifests are rewritten in partition order."""
+    lake = context.resources.lake
+    found = rewrite_manifests(lake.committer, sorted(read_locations(lake.iceberg)))
+    return _result(found, tables=sum(one.overlapping > 0 for one in found))
+
+
+@_asset("expiry", after="manifests")
+def expiry(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    """Old table snapshots are dropped, and the files that nothing needs removed, orphans among them."""
+    lake = context.resources.lake
+    found = upkeep(lake.committer, sorted(read_locations(lake.iceberg)), clock=lake.clock)
+    removed = {"files": sum(one.removal.files for one in found), "bytes": sum(one.removal.bytes for one in found)}
+    return _result(found, table_snapshots=sum(len(one.expiry.snapshots) for one in found), **removed)
+
+
+@_asset("history")
+def history(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    """Old runs leave Dagster's own storage."""
     before = context.resources.lake.clock.now() - timedelta(days=HISTORY_DAYS)
-    context.log.info("deleted %d runs from before %s", prune_history(context.instance, before), before.date())
+    return dg.MaterializeResult(metadata={"runs": prune_history(context.instance, before), "before": str(before)})
 
 
-@dg.job(description="nightly upkeep of tables and of Dagster's history")
-def maintenance() -> None:
-    """Both ops, independent of each other."""
-    keep_tables()
-    keep_history()
+def _result(reports: Sequence[Any], **totals: int) -> dg.MaterializeResult[None]:
+    """Totals, and the report of each table where something was done."""
+    lines = [f"- {one}" for one in reports]
+    return dg.MaterializeResult(
+        metadata={**totals, "reports": dg.MetadataValue.md("\n".join(lines) or "nothing to do")}
+    )
+
+
+STEPS = [retention, compaction, manifests, expiry, history]
+maintenance = dg.define_asset_job(
+    "maintenance",
+    selection=dg.AssetSelection.groups(GROUP),
+    description="nightly upkeep of tables and of Dagster's history",
+)
 
 
 def define_nightly(settings: Settings) -> dg.ScheduleDefinition:

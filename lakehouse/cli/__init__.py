@@ -23,7 +23,7 @@ COMMANDS = {
     "sql": "query every table by name with DuckDB",
     "stat": "outcomes by source and whether the books balance",
     "trace": "lead a row back to its page",
-    "upkeep": "expire old table snapshots and collect garbage",
+    "upkeep": "keep tables fast and small: retention, compaction, manifests, expiry, orphans",
     "verify": "compare PyIceberg, DuckDB and Trino table by table",
 }
 

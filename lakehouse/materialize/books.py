@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from lakehouse.errors import InvariantError
 from lakehouse.lake import Lake
+from lakehouse.ledger.partitions import PartitionIndex
 from lakehouse.materialize.days import checked_days, raw_partition, record_partition
-from lakehouse.model.partition import Partition, SourceDay
+from lakehouse.model.partition import Layer, Partition, PartitionState, SourceDay
 from lakehouse.model.record import CleanDay
 from lakehouse.specs.base import split_ref
 
@@ -116,7 +117,14 @@ def _audit(lake: Lake, raw: Sequence[Partition] | None, clean: Sequence[Partitio
     tables = [specs[-1].table for specs in lake.catalog.schemas.values() if specs[-1].frame == "record"]
     rows = pl.concat([_scan(lake, table, clean, [*PAGE, "schema_version"]) for table in tables])
     pages = join_pages(fetches, _pinned(lake, outcomes), _pinned(lake, rows))
-    return BooksAudit(tuple(balance(pages)))
+    return BooksAudit(tuple(balance(_without_retired(lake, pages))))
+
+
+def _without_retired(lake: Lake, pages: pl.DataFrame) -> pl.DataFrame:
+    """Books of a day of which retention took one side cannot balance any more."""
+    infos = PartitionIndex(lake.ledger).list(state=PartitionState.RETIRED)
+    days = [{"source": i.partition.source, "dt": i.partition.dt} for i in infos if i.layer is not Layer.FEATURE]
+    return pages.join(pl.DataFrame(days, schema={"source": pl.String, "dt": pl.Date}), on=KEY, how="anti")
 
 
 def _scan(lake: Lake, table: str, partitions: Sequence[Partition] | None, columns: Sequence[str]) -> pl.DataFrame:

@@ -53,7 +53,7 @@ def materialize_clean(
     or tables do not answer.
     """
     say = progress or ignore_progress
-    notes = RunNotes(checked_days(lake, days))
+    notes = RunNotes(checked_days(lake, days, Layer.CLEAN))
     frames: dict[tuple[str, SourceDay], pa.Table] = {}
     waiting = list(notes.days)
     for _ in range(ROUNDS):

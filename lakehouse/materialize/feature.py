@@ -36,7 +36,7 @@ def materialize_feature(
     UnavailableError where the tables do not answer.
     """
     say = progress or ignore_progress
-    notes = RunNotes(checked_days(lake, days))
+    notes = RunNotes(checked_days(lake, days, Layer.FEATURE))
     frames: dict[tuple[str, SourceDay], pa.Table] = {}
     waiting = list(notes.days)
     for _ in range(ROUNDS):

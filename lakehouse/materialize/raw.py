@@ -45,7 +45,7 @@ def materialize_raw(
     come, UnknownNameError for an unknown source, UnavailableError where store, ledger or tables do not answer.
     """
     say = progress or ignore_progress
-    notes = RunNotes(checked_days(lake, days))
+    notes = RunNotes(checked_days(lake, days, Layer.RAW))
     for number, day in enumerate(notes.days, start=1):
         say(f"{day.key}: collecting ({number} of {len(notes.days)})")
         _collect_day(lake, day, notes, say)

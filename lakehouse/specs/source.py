@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from enum import StrEnum
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
+from lakehouse.model.partition import Layer
 from lakehouse.specs.base import CodeName, Declared, Misfit, VersionRef
 from lakehouse.specs.notations import (
     checked_charset,
@@ -21,6 +23,8 @@ Css = Annotated[str, AfterValidator(checked_css)]
 Regex = Annotated[str, AfterValidator(checked_regex)]
 HostName = Annotated[str, AfterValidator(checked_host)]
 Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}(s|m|h|d)$")]
+
+Days = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,4}d$")]
 
 
 class Fetcher(StrEnum):
@@ -117,6 +121,22 @@ class LimitedSignature(Declared):
     when: Regex
 
 
+class Retention(Declared):
+    """How long a source's days stay, by layer, such as `400d`; for ever where nothing is said.
+
+    Pages and uploaded batches in the object store are not part of it: they follow the bucket's own rules.
+    """
+
+    raw: Days | None = None
+    clean: Days | None = None
+    feature: Days | None = None
+
+    def first_day(self, layer: Layer, today: date) -> date | None:
+        """The oldest day that `layer` keeps; None where it keeps all."""
+        kept = {Layer.RAW: self.raw, Layer.CLEAN: self.clean, Layer.FEATURE: self.feature}.get(layer)
+        return None if kept is None else today - timedelta(days=int(kept.removesuffix("d")))
+
+
 class SourceSpec(Declared):
     """One place we collect from."""
 
@@ -144,6 +164,7 @@ class SourceSpec(Declared):
     tags: tuple[Annotated[str, StringConstraints(min_length=1)], ...] = ()
     limits: Limits = Limits()
     limited: tuple[LimitedSignature, ...] = ()
+    retention: Retention = Retention()
     secret_params: tuple[str, ...] = Field(default=(), description="URL parameters blanked in everything stored")
     tasks: tuple[TaskSpec, ...] = Field(min_length=1)
 

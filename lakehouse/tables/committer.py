@@ -208,7 +208,8 @@ class Committer:
                 return
             work.check_new()
             try:
-                commit_files(work.table, work.live, work.plan.added, work.plan.removed, properties)
+                plan, same = work.plan, work.change.operation == Compact.operation
+                commit_files(work.table, work.live, plan.added, plan.removed, properties, keeps_rows=same)
             except CommitFailedException:
                 time.sleep(random.uniform(0.01, 0.05) * (attempt + 1))  # noqa: S311 (spreading writers, no secret)
                 continue

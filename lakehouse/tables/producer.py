@@ -27,9 +27,10 @@ from pyiceberg.manifest import (
 )
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update import AssertTableUUID
 from pyiceberg.table.update.snapshot import _ManifestMergeManager, _SnapshotProducer
+from pyiceberg.typedef import EMPTY_DICT
 from pyiceberg.utils.concurrent import ExecutorFactory
 from pyiceberg.utils.properties import property_as_int
 from sqlalchemy.exc import SQLAlchemyError
@@ -144,7 +145,7 @@ def _refuse_deletes(table: Table, deletes: _Entries, wanted: Mapping[Key, list[D
         )
 
 
-class _OneChange(Transaction):
+class OneChange(Transaction):
     """A transaction of one snapshot. The base class copies all metadata each time they are looked at."""
 
     @property
@@ -152,18 +153,30 @@ class _OneChange(Transaction):
         return super().table_metadata if self._updates else self._table.metadata
 
 
-class _ChangeFiles(_SnapshotProducer["_ChangeFiles"]):
+class ChangeFiles(_SnapshotProducer["ChangeFiles"]):
     """One table snapshot that adds and removes data files, planned from manifests that were read once."""
 
     def __init__(
-        self, operation: Operation, transaction: Transaction, live: LiveFiles, properties: dict[str, str]
+        self,
+        operation: Operation,
+        transaction: Transaction,
+        live: LiveFiles,
+        properties: dict[str, str],
+        *,
+        keeps_rows: bool = False,
     ) -> None:
         super().__init__(operation, transaction, transaction._table.io, snapshot_properties=properties)
         self._live = live
+        self._keeps_rows = keeps_rows
         self.merged_away: list[str] = []
 
     def _build_delete_files_partition_predicate(self) -> None:
         """Nothing to prune by: what is deleted is known from the plan."""
+
+    def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
+        """Other engines need not look at a table snapshot that changes no rows; PyIceberg counts none as such."""
+        found = super()._summary(snapshot_properties)
+        return Summary(Operation.REPLACE, **found.additional_properties) if self._keeps_rows else found
 
     def _deleted_entries(self) -> list[ManifestEntry]:
         if not self._deleted_data_files:
@@ -276,6 +289,8 @@ def commit_files(
     added: Sequence[DataFile],
     removed: Iterable[DataFile],
     properties: Mapping[str, str],
+    *,
+    keeps_rows: bool = False,
 ) -> int:
     """Commit one table snapshot that adds and removes data files; returns its id. `live` must come from `table`.
 
@@ -283,13 +298,18 @@ def commit_files(
     and OutcomeUnknown if a server fell silent while the commit was on its way.
     """
     removed = list(removed)
-    change = _OneChange(table)
+    change = OneChange(table)
     operation = Operation.OVERWRITE if removed else Operation.APPEND
-    producer = _ChangeFiles(operation, change, live, dict(properties))
+    producer = ChangeFiles(operation, change, live, dict(properties), keeps_rows=keeps_rows)
     for data_file in added:
         producer.append_data_file(data_file)
     for data_file in removed:
         producer.delete_data_file(data_file)
+    return swap(table, change, producer)
+
+
+def swap(table: Table, change: OneChange, producer: ChangeFiles) -> int:
+    """Commit what a producer holds; raises as `commit_files` does."""
     producer.commit()
     requirements = (*change._requirements, AssertTableUUID(uuid=table.metadata.table_uuid))
     try:

@@ -24,7 +24,7 @@ from lakehouse.tables.reach import Kind, TableFile
 from lakehouse.tables.registry import versions_of
 from lakehouse.tables.split import partition_of
 from lakehouse.tables.storage import answering, plain_path
-from lakehouse.tables.upkeep_work import PACKS, files_of, load_table
+from lakehouse.tables.upkeep_work import PACKS, files_of, load_table, mend_current
 
 if TYPE_CHECKING:
     from lakehouse.tables.committer import Committer
@@ -116,6 +116,9 @@ class _Job:
         planned = {one: _planned(one, *found) for one, found in layouts.items()}
         groups = list(_groups(planned)) if apply else []
         done = [one for group in groups for one in self._compact(group, planned)]
+        if apply and not groups:
+            with self.committer.locks.hold(self.table):
+                mend_current(load_table(self.committer, self.table))
         seconds = round(time.perf_counter() - began, 3)
         found = tuple(done if apply else planned.values())
         return CompactionReport(self.table, found, tuple(refused), apply, len(groups), seconds)
@@ -131,9 +134,13 @@ class _Job:
             )
 
     def _hold(self, table: Table, files: Sequence[DataFile]) -> None:
-        """Write down the files that go, with the time until which they stay."""
-        listed = (TableFile(plain_path(one.file_path), Kind.DATA, one.file_size_in_bytes) for one in files)
-        garbage.write_list(files_of(self.committer, table), table, listed, self.now, self.now + self.observe)
+        hold_files(self.committer, table, files, self.now, self.now + self.observe)
+
+
+def hold_files(committer: Committer, table: Table, files: Sequence[DataFile], now: datetime, until: datetime) -> None:
+    """Write down data files that a commit is about to drop, with the time until which upkeep leaves them alone."""
+    listed = [TableFile(plain_path(one.file_path), Kind.DATA, one.file_size_in_bytes) for one in files]
+    garbage.write_list(files_of(committer, table), table, listed, now, until)
 
 
 def _planned(partition: Partition, layout: Layout, files: Sequence[DataFile]) -> PartitionCompaction:

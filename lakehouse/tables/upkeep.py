@@ -81,16 +81,25 @@ def expire(
 
 
 def collect_garbage(
-    committer: Committer, table: str, *, orphan_age: timedelta | None = ORPHAN_AGE, now: datetime | None = None
+    committer: Committer,
+    table: str,
+    *,
+    orphan_age: timedelta | None = ORPHAN_AGE,
+    apply: bool = True,
+    now: datetime | None = None,
 ) -> Removal:
     """Remove listed garbage that nothing needs any more, and files that no table snapshot ever reached.
 
     The latter must be older than `orphan_age`, so that a writer between its files and its commit keeps them; with
-    None they are not looked for. Raises as `expire` does.
+    None they are not looked for. With `apply=False` it only says what would go. Raises as `expire` does, and DataError
+    where a file that a table snapshot needs is missing: then nothing is removed.
     """
     with answering(table):
         work = open_work(committer, table, now)
         stored = work.list_stored(orphan_age)
+        if not apply:
+            work.reload()
+            return _removal(table, work.own(work.judge(work.waiting, stored, orphan_age)), stored)
         with work.held():
             return _removal(table, work.collect(stored, orphan_age), stored)
 

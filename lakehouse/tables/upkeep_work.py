@@ -18,7 +18,7 @@ from pyiceberg.table import Table
 from lakehouse.clock import system_now
 from lakehouse.errors import ConflictError, DataError, UnknownNameError
 from lakehouse.tables import garbage
-from lakehouse.tables.current import check_current, write_current
+from lakehouse.tables.current import check_current, file_name, read_current, write_current
 from lakehouse.tables.expiry import Expiry, commit_expiry, plan_expiry
 from lakehouse.tables.reach import FileReader, Kind, TableFile
 from lakehouse.tables.storage import StoredFile, TableFiles, open_files, plain_path
@@ -59,7 +59,7 @@ class UpkeepWork:
         """Hold the table's lock and see the table as it is under it."""
         with self.committer.locks.hold(self.name):
             self.reload()
-            check_current(self.table)
+            mend_current(self.table)
             yield self
 
     def reload(self) -> None:
@@ -161,6 +161,16 @@ def open_work(committer: Committer, table: str, now: datetime | None) -> UpkeepW
     loaded = load_table(committer, table)
     files = files_of(committer, loaded)
     return UpkeepWork(committer, loaded, files, FileReader(loaded.io), now or system_now())
+
+
+def mend_current(table: Table) -> None:
+    """Let `CURRENT` catch up where a process died right after its commit; call it under the table's lock.
+
+    Raises ConflictError where the catalog is older than `CURRENT`.
+    """
+    check_current(table)
+    if read_current(table) != file_name(table.metadata_location):
+        write_current(table)
 
 
 def files_of(committer: Committer, table: Table) -> TableFiles:

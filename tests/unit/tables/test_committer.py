@@ -393,9 +393,9 @@ def add_position_delete(table: Table, target: DataFile) -> None:
         spec_id=table.spec().spec_id,
         equality_ids=None,
     )
-    change = producer._OneChange(table)
+    change = producer.OneChange(table)
     live = producer.live_files(table, [])
-    snapshot = producer._ChangeFiles(Operation.OVERWRITE, change, live, {})
+    snapshot = producer.ChangeFiles(Operation.OVERWRITE, change, live, {})
     manifests = snapshot._existing_manifests
 
     def with_deletes() -> Sequence[object]:
