@@ -13,6 +13,7 @@ import pytest
 import structlog
 import yaml
 from click.testing import CliRunner
+from pyiceberg.table.snapshots import Operation
 
 from lakehouse.cli import main
 from lakehouse.lake import Lake, open_lake
@@ -190,7 +191,8 @@ def test_manifests(lake: Lake) -> None:
     check_reachable(lake)
     table = lake.iceberg.load_table(TABLES[0])
     assert table.metadata_location.endswith(f"/{read_current(table)}")
-    rewrites = [one.snapshot_id for one in table.snapshots() if one.summary.operation is Operation.REPLACE]
+    summaries = {one.snapshot_id: one.summary for one in table.snapshots()}
+    rewrites = [name for name, summary in summaries.items() if summary and summary.operation is Operation.REPLACE]
     assert rewrites == [table.metadata.current_snapshot_id]
 
 

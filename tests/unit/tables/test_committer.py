@@ -2,16 +2,13 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Operation
 from sqlalchemy.exc import OperationalError
 
 from lakehouse.errors import (
@@ -23,8 +20,7 @@ from lakehouse.errors import (
     UnknownNameError,
 )
 from lakehouse.tables import committer as committer_module
-from lakehouse.tables import producer
-from lakehouse.tables.committer import Committer, read_current, write_current
+from lakehouse.tables.committer import Committer, read_current
 from lakehouse.tables.content import EMPTY_HASH, content_hash
 from lakehouse.tables.effective import WHOLE_TABLE
 from lakehouse.tables.iceberg import LakehouseCatalog
@@ -32,6 +28,7 @@ from lakehouse.tables.names import parse_name
 from lakehouse.tables.normalize import to_arrow
 from lakehouse.tables.upkeep import Limits, upkeep
 from tests.unit.tables.kernel_lake import DAY, TABLE, open_committer, part, row, rows, schema
+from tests.unit.tables.other_engine import add_position_delete
 
 A, B, C = "a" * 32, "b" * 32, "c" * 32
 
@@ -305,7 +302,7 @@ def test_an_engine_that_never_rests_is_named(committer: Committer, monkeypatch: 
     committer.table(TABLE)
     monkeypatch.setattr(committer_module, "ATTEMPTS", 2)
 
-    def lose(*_: object) -> int:
+    def lose(*_: object, **__: object) -> int:
         raise CommitFailedException("moved")
 
     monkeypatch.setattr(committer_module, "commit_files", lose)
@@ -375,37 +372,3 @@ def test_a_partition_that_carries_deletes_is_refused(committer: Committer) -> No
             action()
     assert committer.append(TABLE, rows(1, "bb", B)).changed
     assert committer.scan(TABLE, [part("aa")]).num_rows == 2
-
-
-def add_position_delete(table: Table, target: DataFile) -> None:
-    """Delete the first row of a data file the way another engine does: by a delete file in a manifest of its own."""
-    location = target.file_path.replace(".parquet", "-deletes.parquet")
-    frame = pa.table({"file_path": [target.file_path], "pos": pa.array([0], pa.int64())})
-    with table.io.new_output(location).create() as stream:
-        pq.write_table(frame, stream)
-    deletes = DataFile.from_args(
-        content=DataFileContent.POSITION_DELETES,
-        file_path=location,
-        file_format=FileFormat.PARQUET,
-        partition=target.partition,
-        record_count=1,
-        file_size_in_bytes=len(table.io.new_input(location)),
-        spec_id=table.spec().spec_id,
-        equality_ids=None,
-    )
-    change = producer.OneChange(table)
-    live = producer.live_files(table, [])
-    snapshot = producer.ChangeFiles(Operation.OVERWRITE, change, live, {})
-    manifests = snapshot._existing_manifests
-
-    def with_deletes() -> Sequence[object]:
-        with snapshot.new_manifest_writer(table.spec()) as writer:
-            writer.add(ManifestEntry.from_args(status=1, snapshot_id=snapshot.snapshot_id, data_file=deletes))
-        manifest = writer.to_manifest_file()
-        manifest[3] = ManifestContent.DELETES
-        return [*manifests(), manifest]
-
-    snapshot._existing_manifests = with_deletes  # type: ignore[method-assign, assignment]
-    snapshot.commit()
-    table._do_commit(updates=change._updates, requirements=change._requirements)
-    write_current(table)

@@ -11,7 +11,7 @@ import pytest
 from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, LessThan
 
 from lakehouse.clock import system_now
-from lakehouse.errors import DataError, InvariantError
+from lakehouse.errors import ConflictError, DataError, InvariantError
 from lakehouse.model.partition import Partition
 from lakehouse.specs.loader import load_catalog
 from lakehouse.tables.committer import Committer
@@ -24,6 +24,7 @@ from lakehouse.tables.scan import read_tasks
 from lakehouse.tables.small_files import compact_tables
 from lakehouse.tables.upkeep import Limits, collect_garbage, upkeep
 from lakehouse.tables.writer import write_files
+from tests.unit.tables.other_engine import add_position_delete
 from tests.unit.tables.upkeep_lake import needed_files, stored_files
 
 ROOT = Path(__file__).parents[3]
@@ -131,31 +132,17 @@ def test_old_files_stay_for_the_observation_period(committer: Committer) -> None
     assert stored_files(table) == needed_files(table)
 
 
-def test_a_partition_with_delete_files_is_refused_and_the_others_are_not(
-    committer: Committer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partition_with_delete_files_is_refused_and_the_others_are_not(committer: Committer) -> None:
     fill(committer, 9)
     fill(committer, 9, source="other")
-    found = compaction_of_deletes(monkeypatch, ("news", DAY, 1))
+    table = committer.table(TABLE)
+    (target, *_) = [one.file for one in table.scan().plan_files() if "source=news" in one.file.file_path]
+    add_position_delete(table, target)
     done = compact_tables(committer, [TABLE])[0]
-    assert found == [TABLE]
     assert (done.refused, [one.partition for one in done.partitions]) == ((part(),), [part("other")])
-    assert len(committer.files(TABLE, part())) == 9
-
-
-def compaction_of_deletes(monkeypatch: pytest.MonkeyPatch, key: tuple[str, dt.date, int]) -> list[str]:
-    """Let one partition look as if it carried delete files, which PyIceberg cannot write."""
-    from lakehouse.tables import small_files
-    from lakehouse.tables.producer import all_files
-
-    asked: list[str] = []
-
-    def with_deletes(table: object) -> object:
-        asked.append(TABLE)
-        return all_files(table)[0], {key}  # type: ignore[arg-type]
-
-    monkeypatch.setattr(small_files, "all_files", with_deletes)
-    return asked
+    assert committer.scan(TABLE, [part()]).num_rows == 17
+    with pytest.raises(ConflictError, match="carries delete files"):
+        committer.compact(TABLE, [part()], LayoutRules(), lambda *_: None)
 
 
 def test_rows_that_would_change_stop_the_compaction(committer: Committer, monkeypatch: pytest.MonkeyPatch) -> None:
