@@ -10,24 +10,27 @@ over the better peer.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import statistics
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, timedelta
-from multiprocessing.synchronize import Barrier
+from multiprocessing.managers import SyncManager
+from multiprocessing.pool import Pool
+from threading import Barrier
 from typing import Any
 
 from pyiceberg.expressions import And, EqualTo
 from pyiceberg.table import Table
 
-from benchmarks.lakes import ROOT, TABLE, entries, server_lake
+from benchmarks.lakes import TABLE, entries, server_lake
 from benchmarks.report import Report, print_report, read_options
-from infra.launcher import Servers
 from lakehouse.lake import Lake, open_lake
 from lakehouse.settings import Settings
 from lakehouse.tables import committer as committer_module
@@ -50,7 +53,7 @@ class Size:
     peer_batches: int = 64
 
 
-QUICK = Size(batches=64, processes=4, threads=4, peer_batches=8)
+QUICK = Size(batches=40, processes=2, threads=4, peer_batches=8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,8 @@ def write(
     job: str, settings: Settings, threads: int, batches: Sequence[int], start: Barrier
 ) -> tuple[list[Outcome], int]:
     """What one process does: its batches, on its threads. Also returns how often a commit was tried again."""
+    warnings.simplefilter("ignore")
+    logging.getLogger("pyiceberg").setLevel(logging.ERROR)
     tries = Counter[str]()
     with open_lake(settings) as lake, ThreadPoolExecutor(threads) as pool:
         committed = _counting(tries)
@@ -137,28 +142,24 @@ def _peer(lake: Lake, job: str) -> Callable[[int], bool]:
     return action
 
 
-def run(servers: Servers, lake: Lake, job: str, size: Size) -> tuple[list[Outcome], int, float]:
+def run(lake: Lake, pool: Pool, manager: SyncManager, job: str, size: Size) -> tuple[list[Outcome], int, float]:
     """All processes at once; their outcomes, retries, and the seconds from the common start to the last commit."""
     count = size.batches if job == "ours" else size.peer_batches
     given = [batch for batch in range(count) for _ in range(tries_of(batch) if job == "ours" else 1)]
-    settings = servers.settings(catalog_dir=ROOT / "catalog")
-    context = multiprocessing.get_context("spawn")
-    with context.Manager() as manager:
-        start = manager.Barrier(size.processes + 1)
-        with context.Pool(size.processes) as pool:
-            # Every process-th batch: the two copies of a batch lie side by side, so different processes have them.
-            jobs = [
-                pool.apply_async(write, (job, settings, size.threads, given[number :: size.processes], start))
-                for number in range(size.processes)
-            ]
-            start.wait()
-            began = time.perf_counter()
-            while not all(one.ready() for one in jobs):
-                if job == "ours":
-                    upkeep(lake.committer, [TABLE], Limits(orphan_age=None))
-                jobs[-1].wait(UPKEEP_SECONDS if job == "ours" else 0.2)
-            results = [one.get() for one in jobs]
-            seconds = time.perf_counter() - began
+    start = manager.Barrier(size.processes + 1)
+    # Every process-th batch: the two copies of a batch lie side by side, so different processes have them.
+    jobs = [
+        pool.apply_async(write, (job, lake.settings, size.threads, given[number :: size.processes], start))
+        for number in range(size.processes)
+    ]
+    start.wait()
+    began = time.perf_counter()
+    while not all(one.ready() for one in jobs):
+        if job == "ours":
+            upkeep(lake.committer, [TABLE], Limits(orphan_age=None))
+        jobs[-1].wait(UPKEEP_SECONDS if job == "ours" else 0.2)
+    seconds = time.perf_counter() - began
+    results = [one.get() for one in jobs]
     return [one for outcomes, _ in results for one in outcomes], sum(tries for _, tries in results), seconds
 
 
@@ -191,17 +192,22 @@ def main() -> None:
     """Measure ours, then the peers."""
     options = read_options(__doc__)
     size = QUICK if options.quick else Size()
-    with server_lake(trino=False) as (servers, lake):
+    context = multiprocessing.get_context("spawn")
+    with (
+        server_lake(trino=False) as (_, lake),
+        context.Manager() as manager,
+        context.Pool(size.processes) as pool,
+    ):
         mine = lake.committer.table(TABLE)
-        outcomes, retries, seconds = run(servers, lake, "ours", size)
+        outcomes, retries, seconds = run(lake, pool, manager, "ours", size)
         ours = judge(lake, TABLE, outcomes, seconds) | {"retries": retries}
         if (ours["committed"], ours["lost"], ours["doubled"], ours["failed"]) != (size.batches, 0, 0, 0):
             raise SystemExit(f"of {size.batches} batches some were lost, doubled or failed: {ours}")
         sides = {}
         for job in PEERS:
-            name = f"raw.{job}"
-            lake.iceberg.create_table(name, mine.schema(), partition_spec=mine.spec(), properties=dict(mine.properties))
-            outcomes, _, seconds = run(servers, lake, job, size)
+            name, spec = f"raw.{job}", mine.spec()
+            lake.iceberg.create_table(name, mine.schema(), partition_spec=spec, properties=dict(mine.properties))
+            outcomes, _, seconds = run(lake, pool, manager, job, size)
             sides[job] = judge(lake, name, outcomes, seconds)
     peers = {f"PyIceberg {job}": side["batches_a_second"] for job, side in sides.items()}
     detail = {
