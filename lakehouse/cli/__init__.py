@@ -18,6 +18,7 @@ COMMANDS = {
     "demo": "run the main job on the demo site",
     "doctor": "check versions, ports, disk, clock, credentials and servers",
     "extract": "parse page files and print one JSON line a page",
+    "fix": "correct published days with a reason; roll back and redo",
     "materialize": "make raw, clean and feature partitions without Dagster",
     "serve": "open the Dagster UI on this lake",
     "sql": "query every table by name with DuckDB",

@@ -17,7 +17,8 @@ from lakehouse.materialize.books import check_books
 from lakehouse.materialize.days import checked_days, dataset_of, days_by_dataset, raw_partition, record_partition
 from lakehouse.materialize.entries import entry_words
 from lakehouse.materialize.frames import FittedDay, fit_day, outcome_row, reject_row
-from lakehouse.materialize.index import RunNotes, describe_partition, parent_name, record_commit, record_state
+from lakehouse.materialize.holds import Hold, holds_of, keeps_rows, raw_marks, template_of
+from lakehouse.materialize.index import RunNotes, describe_partition, record_commit, record_state
 from lakehouse.materialize.pages import PageParser, Row, is_parsed, parse_job
 from lakehouse.materialize.result import PartitionResult, ProgressSink, ignore_progress
 from lakehouse.model.partition import Layer, Partition, PartitionState, SourceDay
@@ -25,7 +26,6 @@ from lakehouse.tables.effective import set_first_effective
 from lakehouse.tables.normalize import to_arrow
 
 REJECTS, OUTCOMES = "clean.rejects", "clean.outcomes"
-PARENTS = ("fetches", "entries")
 ENTRY_COLUMNS = ("source", "dt", "url_fp", "entry", "collect_time", "page_no", "position")
 DAYS_AT_ONCE = 20
 ROUNDS = 3
@@ -55,12 +55,16 @@ def materialize_clean(
     say = progress or ignore_progress
     notes = RunNotes(checked_days(lake, days, Layer.CLEAN))
     frames: dict[tuple[str, SourceDay], pa.Table] = {}
-    waiting = list(notes.days)
-    for _ in range(ROUNDS):
-        marks = {day: _raw_marks(lake, day) for day in waiting}
+    holds = holds_of(lake, notes.days)
+    kept = [day for day in notes.days if day in holds and keeps_rows(lake, day, holds[day])]
+    for day in kept:
+        frames |= _keep(lake, notes, day, holds[day])
+    waiting = [day for day in notes.days if day not in kept]
+    for _ in range(ROUNDS if waiting else 0):
+        marks = {day: raw_marks(lake, day) for day in waiting}
         frames |= _clean_and_commit(lake, notes, marks, say)
         # Raw may have got more rows meanwhile, and somebody else may have cleaned them before this run committed.
-        waiting = [day for day in waiting if _raw_marks(lake, day) != marks[day]]
+        waiting = [day for day in waiting if raw_marks(lake, day) != marks[day]]
         if not waiting:
             break
     _settle(lake, notes, list(frames), waiting)
@@ -68,6 +72,16 @@ def materialize_clean(
         describe_partition(lake, notes, table, record_partition(lake, day), frame)
         for (table, day), frame in frames.items()
     ]
+
+
+def _keep(lake: Lake, notes: RunNotes, day: SourceDay, hold: Hold) -> dict[tuple[str, SourceDay], pa.Table]:
+    """Leave a held day as it is; gives each table's frame as `_clean_and_commit` does."""
+    partition = record_partition(lake, day)
+    record = lake.catalog.schema(dataset_of(lake, day), None).table
+    frames = {(table, day): lake.committer.scan(table, [partition]) for table in (record, OUTCOMES, REJECTS)}
+    notes.rows[day] = dict(Counter(frames[OUTCOMES, day].column("outcome").to_pylist()))
+    notes.messages[day] = hold.message
+    return frames
 
 
 def _clean_and_commit(
@@ -136,7 +150,7 @@ def _rows_by_day(frame: pa.Table) -> dict[SourceDay, list[Row]]:
 def clean_raw_day(lake: Lake, raw: RawDay, parser: PageParser) -> FittedDay:
     """Clean one day; every row fits the schema and the books balance. Raises InvariantError if they do not."""
     source = lake.catalog.source(raw.day.source)
-    template = lake.catalog.template(source.template) if source.template else None
+    template = template_of(lake, raw.day, holds_of(lake, [raw.day]).get(raw.day))
     partition = record_partition(lake, raw.day)
     to_parse = [row for row in raw.fetches if is_parsed(row)]
     job = parse_job(source, template, lake.clock.zone)
@@ -169,11 +183,6 @@ def _commit(lake: Lake, notes: RunNotes, dataset: str, days: Sequence[FittedDay]
     for fitted, partition in placed:
         notes.rows[partition.day] = dict(Counter(outcome.outcome.value for outcome in fitted.day.outcomes))
     return frames
-
-
-def _raw_marks(lake: Lake, day: SourceDay) -> tuple[str, ...]:
-    """The raw partitions behind a day, with the content they have by the index."""
-    return tuple(parent_name(lake, f"raw.{name}", raw_partition(lake, day, name)) for name in PARENTS)
 
 
 def _frames(lake: Lake, dataset: str, placed: Sequence[tuple[FittedDay, Partition]]) -> dict[str, pa.Table]:

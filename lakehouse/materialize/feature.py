@@ -75,6 +75,12 @@ def _make_features(
     return found
 
 
+def refresh_current(lake: Lake, day: SourceDay) -> None:
+    """Make `feature.articles_current` of the day's source anew from the effective rows of all of its days."""
+    if dataset_of(lake, day) == "articles":
+        _replace(lake, RunNotes((day,)), CURRENT, _current_rows(lake, day.source), [day])
+
+
 def _clean_marks(lake: Lake, source: str) -> list[tuple[str, Partition, str | None]]:
     """All clean partitions of a source, with the content they have by the index."""
     infos = PartitionIndex(lake.ledger).list(Layer.CLEAN, source=source)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import duckdb
 import pyarrow as pa
@@ -19,7 +19,6 @@ from lakehouse.query.frames import from_batch, from_rows
 from lakehouse.query.trino import TrinoAccess, read_rows
 from lakehouse.query.views import literal, quoted
 
-Rows = list[list[Any]]
 BATCH_ROWS = 5_000
 NO_ANSWER = (
     "NETWORK_CONNECTION",
@@ -110,24 +109,10 @@ class TrinoEngine:
         columns = ", ".join(quoted_column(name) for name in state.schema.names)
         query = f"SELECT {columns} FROM {quoted(state.name)} FOR VERSION AS OF {state.snapshot_id}"
         try:
-            first, batches = self._start(query)
-            if first is not None:
-                yield from_rows(first, state.schema)
-            for rows in batches:
+            for rows in read_rows(self._access, query):
                 yield from_rows(rows, state.schema)
         except TrinoQueryError as error:
             raise DataError(f"Trino cannot read {state.name}: {error.message}") from error
-
-    def _start(self, query: str) -> tuple[Rows | None, Iterator[Rows]]:
-        """The first batch and the others; asked again where Trino's own connections were stale after an outage."""
-        batches = read_rows(self._access, query)
-        try:
-            return next(batches, None), batches
-        except TrinoQueryError as error:
-            if error.error_type == "USER_ERROR":
-                raise
-        batches = read_rows(self._access, query)
-        return next(batches, None), batches
 
 
 def quoted_column(name: str) -> str:

@@ -6,7 +6,7 @@ Not here: how Trino is configured (`infra/`), and any statement that changes a t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,13 +46,27 @@ def connect_trino(access: TrinoAccess) -> dbapi.Connection:
 def read_rows(access: TrinoAccess, query: str, batch_rows: int = 2_000) -> Iterator[list[list[Any]]]:
     """Rows of a query in batches, as Python values; memory holds one batch.
 
-    Raises UnavailableError where Trino does not answer, `trino.exceptions.TrinoQueryError` for a refused statement.
+    A query that fails at its start for a reason of Trino's own is asked again once: after an outage of the database its
+    connections are stale. Raises UnavailableError where Trino does not answer, `trino.exceptions.TrinoQueryError` for a
+    refused statement.
     """
-    with _answering(access), connect_trino(access) as connection:
-        cursor = connection.cursor()
-        cursor.execute(query)
-        while batch := cursor.fetchmany(batch_rows):
+    with _answering(access), ExitStack() as stack:
+        try:
+            cursor, batch = _start(stack, access, query, batch_rows)
+        except exceptions.TrinoQueryError as error:
+            if error.error_type == "USER_ERROR":
+                raise
+            cursor, batch = _start(stack, access, query, batch_rows)
+        while batch:
             yield batch
+            batch = cursor.fetchmany(batch_rows)
+
+
+def _start(stack: ExitStack, access: TrinoAccess, query: str, batch_rows: int) -> tuple[dbapi.Cursor, list[list[Any]]]:
+    """A cursor that has the first batch of a query; its connection is closed with `stack`."""
+    cursor = stack.enter_context(connect_trino(access)).cursor()
+    cursor.execute(query)
+    return cursor, cursor.fetchmany(batch_rows)
 
 
 @contextmanager

@@ -1,0 +1,173 @@
+"""`lakehouse fix`: correct published days with a reason; list, compare, roll back and redo what was corrected."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+import click
+
+from lakehouse.cli.days import day_options, opened_lake, source_days
+from lakehouse.cli.materialize import shown_progress
+from lakehouse.cli.output import json_option, print_json, print_table
+from lakehouse.materialize.fixing import apply_fix, diff_fix, redo, roll_back
+from lakehouse.tables.differences import changed_columns
+from lakehouse.tables.fixes import Code, Fix, all_fixes, find_fix
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@click.group("fix", help="Correct published days with a reason, and undo it without loss.")
+def command() -> None:
+    """Every fix is kept with what was there before; nothing is lost by any of these."""
+
+
+def words_options(made: Command) -> Command:
+    """`--reason` and `--who`."""
+    made = click.option("--who", default=getpass.getuser, help="who decides; the user by default")(made)
+    return click.option("--reason", required=True, help="why, in words; kept for good")(made)
+
+
+@command.command("apply")
+@click.option("--source", required=True, help="the source whose days are corrected")
+@day_options
+@click.option("--code", type=click.Choice([one.value for one in Code]), required=True, help="what was wrong")
+@words_options
+@json_option
+def apply_command(
+    *,
+    source: str,
+    dt: str | None,
+    first: str | None,
+    last: str | None,
+    code: str,
+    reason: str,
+    who: str,
+    as_json: bool,
+) -> None:
+    """Make clean and feature partitions anew with the catalog of now, and record why and what changed."""
+    with opened_lake() as lake, shown_progress(quiet=as_json) as say:
+        days = source_days(lake, [source], dt, first, last)
+        fixes = [apply_fix(lake, day, code=Code(code), reason=reason, who=who, progress=say) for day in days]
+    _show_all(fixes, as_json)
+
+
+@command.command("list")
+@click.option("--source", help="only this source")
+@json_option
+def list_command(source: str | None, as_json: bool) -> None:
+    """All fixes, oldest first."""
+    with opened_lake() as lake:
+        fixes = [fix for fix in all_fixes(lake.decisions) if source in {None, fix.day.source}]
+    _show_all(fixes, as_json)
+
+
+@command.command("show")
+@click.argument("fix_id")
+@json_option
+def show_command(fix_id: str, as_json: bool) -> None:
+    """One fix: why, who, what it changed by table and column, and the files from before and after."""
+    with opened_lake() as lake:
+        fix = find_fix(all_fixes(lake.decisions), fix_id)
+    if as_json:
+        print_json(asdict(fix))
+        return
+    _show_all([fix], as_json=False)
+    print_table(
+        ("table", "added", "removed", "changed", "columns"),
+        [
+            (table, counts["added"], counts["removed"], counts["changed"], _columns(counts["columns"]))
+            for table, counts in (fix.changes or {}).items()
+        ],
+    )
+
+
+@command.command("diff")
+@click.argument("fix_id")
+@click.option("--table", help="only this table")
+@json_option
+def diff_command(fix_id: str, table: str | None, as_json: bool) -> None:
+    """The rows that a fix added, removed and changed."""
+    with opened_lake() as lake:
+        fix = find_fix(all_fixes(lake.decisions), fix_id)
+        diffs = {name: diff for name, diff in diff_fix(lake, fix).items() if table in {None, name}}
+    if as_json:
+        print_json({name: asdict(diff) for name, diff in diffs.items()})
+        return
+    for name, diff in diffs.items():
+        rows = [("added", _key(row, diff.key), "") for row in diff.added]
+        rows += [("removed", _key(row, diff.key), "") for row in diff.removed]
+        for old, new in diff.changed:
+            lines = [f"{one}: {_short(old[one])} → {_short(new[one])}" for one in changed_columns(old, new)]
+            rows.append(("changed", _key(old, diff.key), "\n".join(lines)))
+        if rows:
+            print_table((name, "row", "what changed"), rows)
+
+
+@command.command("rollback")
+@click.argument("fix_id")
+@words_options
+@click.option("--rerun", is_flag=True, help="rows came after the fix: make the day anew with the template of before")
+@json_option
+def rollback_command(*, fix_id: str, reason: str, who: str, rerun: bool, as_json: bool) -> None:
+    """Bring back what was there before a fix, features included; later commits to other days stay."""
+    with opened_lake() as lake, shown_progress(quiet=as_json) as say:
+        fix = roll_back(lake, fix_id, reason=reason, who=who, rerun=rerun, progress=say)
+    _show_all([fix], as_json)
+
+
+@command.command("redo")
+@click.argument("fix_id")
+@words_options
+@json_option
+def redo_command(*, fix_id: str, reason: str, who: str, as_json: bool) -> None:
+    """Apply a fix again that was rolled back."""
+    with opened_lake() as lake, shown_progress(quiet=as_json) as say:
+        fix = redo(lake, fix_id, reason=reason, who=who, progress=say)
+    _show_all([fix], as_json)
+
+
+def describe(fix: Fix) -> dict[str, Any]:
+    """A fix in a line of a list, ready for JSON."""
+    totals = {name: sum(one[name] for one in (fix.changes or {}).values()) for name in ("added", "removed", "changed")}
+    return {
+        "fix_id": fix.fix_id,
+        "day": fix.day.key,
+        "dataset": fix.dataset,
+        "schema_version": fix.partition.schema_version,
+        "status": fix.status.value,
+        "code": fix.code,
+        "reason": fix.reason,
+        "who": fix.who,
+        "decided_at": fix.decided_at,
+        "rows": totals,
+        "changes": fix.changes,
+    }
+
+
+def _show_all(fixes: list[Fix], as_json: bool) -> None:
+    if as_json:
+        print_json([describe(fix) for fix in fixes])
+        return
+    columns = ("fix", "day", "status", "code", "reason", "who", "added", "removed", "changed")
+    print_table(columns, [_line(describe(fix)) for fix in fixes])
+
+
+def _line(fix: Mapping[str, Any]) -> tuple[Any, ...]:
+    words = (fix["fix_id"][:8], fix["day"], fix["status"], fix["code"], fix["reason"], fix["who"])
+    return (*words, *fix["rows"].values())
+
+
+def _columns(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in counts.items())
+
+
+def _key(row: Mapping[str, Any], key: tuple[str, ...]) -> str:
+    return " ".join(str(row[name]) for name in key)
+
+
+def _short(value: Any, most: int = 60) -> str:
+    text = str(value)
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,301 @@
+"""A fix says what it changed, is rolled back without loss, and stays rolled back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from infra.demo_site import run_site
+from infra.demo_site.catalog import copy_catalog
+from lakehouse.cli import main
+from lakehouse.clock import system_now
+from lakehouse.errors import ConflictError, DataError, UnknownNameError
+from lakehouse.lake import Lake, open_lake
+from lakehouse.materialize import fixing
+from lakehouse.materialize.books import audit_books
+from lakehouse.materialize.clean import materialize_clean
+from lakehouse.materialize.feature import materialize_feature
+from lakehouse.materialize.fixing import apply_fix, redo, roll_back
+from lakehouse.materialize.raw import materialize_raw
+from lakehouse.materialize.result import failed_days
+from lakehouse.model.partition import Partition, PartitionState, SourceDay
+from lakehouse.settings import Settings, load_settings
+from lakehouse.tables.content import content_hash
+from lakehouse.tables.effective import current
+from lakehouse.tables.fixes import Code, Status, all_fixes
+from lakehouse.tables.upkeep import Limits, upkeep
+
+ROOT = Path(__file__).parents[3]
+SOURCE = "demo_daily"
+WORDS: dict[str, Any] = {"code": Code.TEMPLATE, "reason": "authors were missing their words", "who": "ann"}
+UNDO: dict[str, Any] = {"reason": "it was right before", "who": "bob"}
+STRICT = Limits(keep_untagged=1, orphan_age=timedelta(0))
+TABLES = ("clean.articles", "clean.outcomes", "clean.rejects", "feature.articles", "feature.source_daily")
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """A lake beside a demo site, whose letters have two template versions that differ in the author."""
+    folder = tmp_path_factory.mktemp("fixes")
+    with run_site() as site:
+        catalog = copy_catalog(ROOT / "catalog", folder / "catalog", site.server_port)
+        second = yaml.safe_load((catalog / "templates/demo_daily/v1.yaml").read_text(encoding="utf-8"))
+        second["version"] = 2
+        second["fields"]["author"]["then"] = ["strip"]
+        second["fields"]["author"]["rules"] = [{"regex": "(文 / [^·<]+?) ·"}]
+        (catalog / "templates/demo_daily/v2.yaml").write_text(yaml.safe_dump(second), encoding="utf-8")
+        yield load_settings(home=folder / "home", catalog_dir=catalog)
+
+
+@contextmanager
+def lake_with(settings: Settings, template: int) -> Iterator[Lake]:
+    """The lake, opened while the source uses this template version."""
+    path = settings.catalog_dir / "sources" / f"{SOURCE}.yaml"
+    declared = yaml.safe_load(path.read_text(encoding="utf-8"))
+    declared["template"] = f"demo_daily@{template}"
+    path.write_text(yaml.safe_dump(declared), encoding="utf-8")
+    with open_lake(settings) as lake:
+        yield lake
+
+
+def publish(lake: Lake, *days: SourceDay) -> None:
+    for materialize in (materialize_raw, materialize_clean, materialize_feature):
+        assert failed_days(materialize(lake, days)) == {}
+
+
+def hashes(lake: Lake, day: SourceDay) -> dict[str, str]:
+    where = [Partition(day.source, day.dt, 1)]
+    return {table: content_hash(lake.committer.scan(table, where)) for table in TABLES}
+
+
+def authors(lake: Lake, day: SourceDay) -> set[str]:
+    found = lake.committer.scan("clean.articles", [Partition(day.source, day.dt, 1)], ["author"])
+    return set(found.column("author").to_pylist())
+
+
+def authors_now(lake: Lake, day: SourceDay) -> set[str]:
+    """By the table of newest revisions."""
+    rows = lake.committer.scan("feature.articles_current").to_pylist()
+    return {row["author"] for row in rows if (row["source"], row["dt"]) == (day.source, day.dt)}
+
+
+def test_a_fix_records_what_it_changed_and_readers_get_the_new_rows(settings: Settings) -> None:
+    day, other = SourceDay(SOURCE, date(2025, 2, 1)), SourceDay(SOURCE, date(2025, 2, 2))
+    with lake_with(settings, 1) as lake:
+        publish(lake, day, other)
+        before, apart = hashes(lake, day), hashes(lake, other)
+        plain = authors(lake, day)
+    with lake_with(settings, 2) as lake:
+        fix = apply_fix(lake, day, **WORDS)
+        assert (fix.status, fix.code, fix.reason, fix.who) == (Status.APPLIED, "template", WORDS["reason"], "ann")
+        assert fix.template == "demo_daily@1"
+        assert authors(lake, day) == authors_now(lake, day) == {f"文 / {name}" for name in plain}
+        assert hashes(lake, other) == apart
+        assert fix.changes is not None
+        rows = lake.committer.scan("clean.articles", [fix.partition]).num_rows
+        counted = fix.changes["clean.articles"]
+        assert (counted["added"], counted["removed"], counted["changed"]) == (0, 0, rows)
+        assert counted["columns"]["author"] == rows
+        assert set(counted["columns"]) - {"content_hash"} == {"author", "template", "template_version"}
+        assert fix.changes["clean.outcomes"] == {"added": 0, "removed": 0, "changed": 0, "columns": {}}
+        pointer = current(lake.committer)["articles", SOURCE, day.dt]
+        assert (pointer.schema_version, pointer.fix_id) == (1, fix.fix_id)
+        assert {table: state.checksum for table, state in fix.before.items()} == before
+        assert audit_books(lake, [day]).balanced
+
+
+def test_a_rollback_loses_nothing_even_after_the_strictest_upkeep(settings: Settings) -> None:
+    day, other = SourceDay(SOURCE, date(2025, 2, 3)), SourceDay(SOURCE, date(2025, 2, 4))
+    with lake_with(settings, 1) as lake:
+        publish(lake, day)
+        before, plain = hashes(lake, day), authors(lake, day)
+    with lake_with(settings, 2) as lake:
+        fix = apply_fix(lake, day, **WORDS)
+        fixed = hashes(lake, day)
+        publish(lake, other)
+        later = hashes(lake, other)
+        upkeep(lake.committer, TABLES, STRICT, now=system_now() + timedelta(days=400))
+        undone = roll_back(lake, fix.fix_id[:8], **UNDO)
+        assert undone.status is Status.ROLLED_BACK
+        assert hashes(lake, day) == before
+        assert authors_now(lake, day) == plain
+        assert hashes(lake, other) == later
+        assert current(lake.committer)["articles", SOURCE, day.dt].fix_id is None
+        upkeep(lake.committer, TABLES, STRICT, now=system_now() + timedelta(days=800))
+        again = redo(lake, fix.fix_id, **UNDO)
+        assert again.status is Status.APPLIED
+        assert hashes(lake, day) == fixed
+        assert roll_back(lake, fix.fix_id, **UNDO).moves == 3
+        assert hashes(lake, day) == before
+        assert audit_books(lake, [day, other]).balanced
+
+
+def test_what_was_rolled_back_does_not_come_back_with_the_next_run(settings: Settings) -> None:
+    day = SourceDay(SOURCE, date(2025, 2, 5))
+    with lake_with(settings, 1) as lake:
+        publish(lake, day)
+        before = hashes(lake, day)
+    with lake_with(settings, 2) as lake:
+        fix = roll_back(lake, apply_fix(lake, day, **WORDS).fix_id, **UNDO)
+        [articles, *_] = materialize_clean(lake, [day])
+        assert (articles.changed, articles.state) == (False, PartitionState.COMPLETE)
+        assert fix.fix_id[:8] in articles.message
+        assert hashes(lake, day) == before
+        newer = apply_fix(lake, day, code=Code.BUG, reason="now it is right", who="ann")
+        assert hashes(lake, day) != before
+        with pytest.raises(ConflictError, match=f"{newer.fix_id[:8]} came after"):
+            redo(lake, fix.fix_id, **UNDO)
+        with pytest.raises(ConflictError, match=f"{newer.fix_id[:8]} came after"):
+            roll_back(lake, fix.fix_id, **UNDO)
+        roll_back(lake, newer.fix_id, **UNDO)
+        assert hashes(lake, day) == before
+
+
+def test_rows_that_came_after_a_fix_are_not_rolled_away(settings: Settings) -> None:
+    day = SourceDay(SOURCE, date(2025, 2, 6))
+    with lake_with(settings, 1) as lake:
+        publish(lake, day)
+        plain = authors(lake, day)
+    with lake_with(settings, 2) as lake:
+        fix = apply_fix(lake, day, **WORDS)
+        rows = lake.committer.scan("clean.articles", [fix.partition])
+        lake.committer.replace("clean.articles", rows.slice(1), [fix.partition])
+        with pytest.raises(ConflictError, match="has changed since; `--rerun`"):
+            roll_back(lake, fix.fix_id, **UNDO)
+        assert roll_back(lake, fix.fix_id, rerun=True, **UNDO).status is Status.ROLLED_BACK
+        assert authors(lake, day) == authors_now(lake, day) == plain
+        [articles, *_] = materialize_clean(lake, [day])
+        assert authors(lake, day) == plain
+        assert articles.row_count == rows.num_rows
+        assert audit_books(lake, [day]).balanced
+
+
+class Died(Exception):
+    """Stands for a process that ends at this very moment."""
+
+
+STEPS = ("record_fix", "materialize_clean", "materialize_feature", "record_applied", "_point")
+
+
+@pytest.mark.parametrize("number", range(len(STEPS) + 1), ids=[*STEPS, "after all"])
+def test_a_fix_that_died_is_finished_by_the_same_command(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    day, done = SourceDay(SOURCE, date(2025, 3, 1) + timedelta(days=number)), number == len(STEPS)
+    step = STEPS[min(number, len(STEPS) - 1)]
+    with lake_with(settings, 1) as lake:
+        publish(lake, day)
+        before = hashes(lake, day)
+    with lake_with(settings, 2) as lake, monkeypatch.context() as patch:
+        patch.setattr(fixing, step, dying(getattr(fixing, step), after=done))
+        with pytest.raises(Died):
+            apply_fix(lake, day, **WORDS)
+    with lake_with(settings, 2) as lake:
+        upkeep(lake.committer, TABLES, STRICT, now=system_now() + timedelta(days=400))
+        fix = apply_fix(lake, day, **WORDS)
+        mine = [one for one in all_fixes(lake.decisions) if one.day == day]
+        assert [one.status for one in mine] == [Status.APPLIED] * (1 + done)
+        assert {table: state.checksum for table, state in mine[0].before.items()} == before
+        assert current(lake.committer)["articles", SOURCE, day.dt].fix_id == fix.fix_id
+        for one in reversed(mine):
+            roll_back(lake, one.fix_id, **UNDO)
+        assert hashes(lake, day) == before
+        assert audit_books(lake, [day]).balanced
+
+
+MOVES = ("record_move", "bring_back", "record_commit", "materialize_clean", "_point", "refresh_current")
+
+
+@pytest.mark.parametrize("number", range(len(MOVES) + 1), ids=[*MOVES, "after all"])
+def test_a_rollback_that_died_is_finished_by_the_same_command(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    day, done = SourceDay(SOURCE, date(2025, 4, 1) + timedelta(days=number)), number == len(MOVES)
+    step = MOVES[min(number, len(MOVES) - 1)]
+    with lake_with(settings, 1) as lake:
+        publish(lake, day)
+        before, plain = hashes(lake, day), authors(lake, day)
+    with lake_with(settings, 2) as lake:
+        fix = apply_fix(lake, day, **WORDS)
+        with monkeypatch.context() as patch:
+            calls = 3 if step in {"bring_back", "record_commit"} else 1
+            patch.setattr(fixing, step, dying(getattr(fixing, step), after=done, calls=calls))
+            with pytest.raises(Died):
+                roll_back(lake, fix.fix_id, **UNDO)
+    with lake_with(settings, 2) as lake:
+        upkeep(lake.committer, TABLES, STRICT, now=system_now() + timedelta(days=400))
+        undone = roll_back(lake, fix.fix_id, **UNDO)
+        assert undone.status is Status.ROLLED_BACK
+        assert hashes(lake, day) == before
+        assert authors_now(lake, day) == plain
+        assert current(lake.committer)["articles", SOURCE, day.dt].fix_id is None
+
+
+def dying(step: Any, *, after: bool, calls: int = 1) -> Any:
+    """The step, at whose n-th call the process ends before or after it."""
+    left = calls
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left == 0 and not after:
+            raise Died
+        done = step(*args, **kwargs)
+        if left == 0:
+            raise Died
+        return done
+
+    return run
+
+
+def test_what_cannot_be_fixed_says_why(settings: Settings) -> None:
+    with lake_with(settings, 1) as lake:
+        with pytest.raises(DataError, match="nothing to fix"):
+            apply_fix(lake, SourceDay(SOURCE, date(2024, 1, 1)), **WORDS)
+        with pytest.raises(UnknownNameError, match="no_such_source"):
+            apply_fix(lake, SourceDay("no_such_source", date(2024, 1, 1)), **WORDS)
+        with pytest.raises(UnknownNameError, match="fix list"):
+            roll_back(lake, "abcdef12", **UNDO)
+
+
+def test_the_commands_do_it_all(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    day = SourceDay(SOURCE, date(2025, 2, 7))
+    with lake_with(settings, 1) as lake:
+        publish(lake, day)
+        before = hashes(lake, day)
+    with lake_with(settings, 2):
+        pass
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(settings.home))
+    monkeypatch.setenv("LAKEHOUSE_CATALOG_DIR", str(settings.catalog_dir))
+
+    def run(*words: str) -> Any:
+        done = CliRunner().invoke(main, ["fix", *words, "--json"], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    chosen = ("--source", SOURCE, "--dt", day.dt.isoformat())
+    [fix] = run("apply", *chosen, "--code", "template", "--reason", "authors", "--who", "ann")
+    assert (fix["status"], fix["who"], fix["day"]) == ("applied", "ann", day.key)
+    short = fix["fix_id"][:10]
+    assert fix["fix_id"] in {one["fix_id"] for one in run("list", "--source", SOURCE)}
+    assert run("list", "--source", "demo_world") == []
+    assert run("show", short)["changes"]["clean.articles"]["columns"]["author"] == fix["rows"]["changed"] > 0
+    changed = run("diff", short, "--table", "clean.articles")["clean.articles"]["changed"]
+    assert changed
+    assert all(new["author"] == f"文 / {old['author']}" for old, new in changed)
+    assert [one["status"] for one in run("rollback", short, "--reason", "no")] == ["rolled_back"]
+    with open_lake(settings) as lake:
+        assert hashes(lake, day) == before
+    assert [one["status"] for one in run("redo", short, "--reason", "yes")] == ["applied"]
+    for words in (["list"], ["show", short], ["diff", short]):
+        shown = CliRunner().invoke(main, ["fix", *words], catch_exceptions=False)
+        assert shown.exit_code == 0
+        assert "author" in shown.stdout
