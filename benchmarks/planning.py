@@ -64,7 +64,7 @@ def build(lake: Lake, partitions: int) -> tuple[int, float]:
     return made, time.perf_counter() - began
 
 
-def frame_of(lake: Lake, places: list[tuple[str, date]], outcome: str = "clean") -> pa.Table:
+def frame_of(lake: Lake, places: list[tuple[str, date]], rows_out: int = 1) -> pa.Table:
     """One row a partition."""
     rows = len(places)
     columns = {
@@ -72,9 +72,9 @@ def frame_of(lake: Lake, places: list[tuple[str, date]], outcome: str = "clean")
         "dt": pa.array([dt for _, dt in places]),
         "schema_version": pa.array([1] * rows, pa.int32()),
         "fetch_id": [f"{source}-{dt}" for source, dt in places],
-        "outcome": [outcome] * rows,
+        "outcome": ["clean"] * rows,
         "reason": pa.nulls(rows, pa.string()),
-        "rows_out": pa.array([1] * rows, pa.int32()),
+        "rows_out": pa.array([rows_out] * rows, pa.int32()),
     }
     wanted = lake.committer.catalog.table_schema(TABLE)
     return to_arrow(pa.table(columns), wanted)
@@ -211,7 +211,7 @@ def change_one(lake: Lake, rounds: int) -> dict[str, Any]:
     with two_writers(lake) as made:
         for number in range(rounds):
             old = [file.path for file in lake.committer.files(TABLE, partition)]
-            frame = frame_of(lake, [(SOURCE, START)], outcome=f"fixed {number}")
+            frame = frame_of(lake, [(SOURCE, START)], rows_out=number + 2)
             actions: dict[str, Callable[[], Any]] = {
                 "replace": lambda frame=frame: lake.committer.replace(TABLE, frame, [partition]),  # type: ignore[misc]
                 "rollback": lambda old=old: lake.committer.restore(TABLE, partition, old),  # type: ignore[misc]
