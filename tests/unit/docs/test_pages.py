@@ -33,11 +33,12 @@ def parse_without_running(words: list[str]) -> None:
             raise click.UsageError(f"no command {name!r}")
         command, context = found, click.Context(found, parent=context, info_name=name, resilient_parsing=False)
     if rest not in (["--help"], ["-h"]):
-        # Files that an example names need not exist here.
-        for parameter in command.params:
-            if isinstance(parameter.type, click.Path):
-                parameter.type = click.Path()
-        command.parse_args(context, rest)
+        with pytest.MonkeyPatch.context() as patch:
+            # Files that an example names need not exist here.
+            for parameter in command.params:
+                if isinstance(parameter.type, click.Path):
+                    patch.setattr(parameter, "type", click.Path())
+            command.parse_args(context, rest)
     context.close()
 
 
