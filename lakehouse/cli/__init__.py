@@ -17,6 +17,7 @@ COMMANDS = {
     "collect": "collect one source's due tasks for a day",
     "demo": "run the main job on the demo site",
     "doctor": "check versions, ports, disk, clock, credentials and servers",
+    "effective": "which schema version of a day readers get by default",
     "extract": "parse page files and print one JSON line a page",
     "fix": "correct published days with a reason; roll back and redo",
     "materialize": "make raw, clean and feature partitions without Dagster",

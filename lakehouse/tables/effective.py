@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import date, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -75,6 +75,30 @@ def current(committer: Committer) -> dict[Day, Effective]:
     """All effective pointers by (dataset, source, dt)."""
     found = (Effective(**row) for row in committer.scan(TABLE).to_pylist())
     return {_day(one): one for one in found}
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One move of a day's pointer: when, why and by whom; `follows` is the id of the move before it."""
+
+    decision_id: str
+    decided_at: datetime
+    pointer: Effective
+    reason: str
+    who: str
+    follows: str | None
+
+
+def read_moves(decisions: Decisions, dataset: str, source: str) -> dict[date, list[Move]]:
+    """All moves of a source's days, oldest first."""
+    found: dict[date, list[Move]] = {}
+    for one in decisions.all(KIND):
+        pointer = _pointer(one)
+        if (pointer.dataset, pointer.source) == (dataset, source):
+            follows = one.decision.payload.get("follows")
+            move = Move(one.decision_id, one.decided_at, pointer, one.decision.reason, one.decision.who, follows)
+            found.setdefault(pointer.dt, []).append(move)
+    return found
 
 
 def rebuild_effective(committer: Committer, decisions: Decisions) -> int:
