@@ -216,9 +216,10 @@ def test_killed_again_and_again_at_random(order: dict[str, Any], site: NastySite
         time.sleep(dice.random() * 0.6)
         kill(worker)
     _, batches = collect(order)
-    fetches = [fetch for batch in batches for fetch in batch.fetches]
     check_books(batches, site)
-    assert len(fetches) == DETAILS + LISTS + 1
+    # The article that works only when asked again: the first answer is lost where its worker dies before it is spooled.
+    others = [fetch.status for batch in batches for fetch in batch.fetches if fetch.status != 200]
+    assert others in ([], [500])
 
 
 def test_a_stopped_collector_gives_back_what_it_held(site: NastySite, tmp_path: Path) -> None:
