@@ -16,6 +16,7 @@ COMMANDS = {
     "check": "validate all of catalog/",
     "collect": "collect one source's due tasks for a day",
     "demo": "run the main job on the demo site",
+    "diff": "compare a partition at two points of its history, row by row",
     "doctor": "check versions, ports, disk, clock, credentials and servers",
     "effective": "which schema version of a day readers get by default",
     "extract": "parse page files and print one JSON line a page",

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import click
 
 from lakehouse.cli.days import day_options, opened_lake, source_days
+from lakehouse.cli.diff import print_diff
 from lakehouse.cli.materialize import shown_progress
 from lakehouse.cli.output import json_option, print_json, print_table
 from lakehouse.materialize.fixing import apply_fix, diff_fix, redo, roll_back
-from lakehouse.tables.differences import changed_columns
 from lakehouse.tables.fixes import Code, Fix, all_fixes, find_fix
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -97,13 +97,7 @@ def diff_command(fix_id: str, table: str | None, as_json: bool) -> None:
         print_json({name: asdict(diff) for name, diff in diffs.items()})
         return
     for name, diff in diffs.items():
-        rows = [("added", _key(row, diff.key), "") for row in diff.added]
-        rows += [("removed", _key(row, diff.key), "") for row in diff.removed]
-        for old, new in diff.changed:
-            lines = [f"{one}: {_short(old[one])} → {_short(new[one])}" for one in changed_columns(old, new)]
-            rows.append(("changed", _key(old, diff.key), "\n".join(lines)))
-        if rows:
-            print_table((name, "row", "what changed"), rows)
+        print_diff(name, diff)
 
 
 @command.command("rollback")
@@ -162,12 +156,3 @@ def _line(fix: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _columns(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {number}" for name, number in counts.items())
-
-
-def _key(row: Mapping[str, Any], key: tuple[str, ...]) -> str:
-    return " ".join(str(row[name]) for name in key)
-
-
-def _short(value: Any, most: int = 60) -> str:
-    text = str(value)
-    return text if len(text) <= most else text[: most - 1] + "…"

@@ -20,12 +20,20 @@ ALL_ROWS = AlwaysTrue()
 
 
 def scan_rows(
-    table: Table, specs: tuple[SchemaSpec, ...], keys: Collection[Key] | None, columns: Sequence[str] | None
+    table: Table,
+    specs: tuple[SchemaSpec, ...],
+    keys: Collection[Key] | None,
+    columns: Sequence[str] | None = None,
+    *,
+    snapshot_id: int | None = None,
 ) -> pa.Table:
-    """Rows of the table's current snapshot, of some partitions and columns where given, in the table's column order."""
+    """Rows of a table snapshot, of some partitions and columns where given; by default of the current one, all columns.
+
+    Columns come in the table's order and in the types of now: one that came later is null.
+    """
     names = _known_names(table, columns)
     row_filter = AlwaysTrue() if keys is None else key_filter(table, keys)
-    found = table.scan(row_filter=row_filter, selected_fields=tuple(names)).plan_files()
+    found = table.scan(row_filter=row_filter, snapshot_id=snapshot_id).plan_files()
     tasks = [task for task in found if keys is None or key_in(task.file) in keys]
     return read_tasks(table, specs, tasks, names)
 

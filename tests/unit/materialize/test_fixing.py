@@ -31,6 +31,7 @@ from lakehouse.settings import Settings, load_settings
 from lakehouse.tables.content import content_hash
 from lakehouse.tables.effective import current
 from lakehouse.tables.fixes import Code, Status, all_fixes
+from lakehouse.tables.tags import tag_release
 from lakehouse.tables.upkeep import Limits, upkeep
 
 ROOT = Path(__file__).parents[3]
@@ -299,3 +300,42 @@ def test_the_commands_do_it_all(settings: Settings, monkeypatch: pytest.MonkeyPa
         shown = CliRunner().invoke(main, ["fix", *words], catch_exceptions=False)
         assert shown.exit_code == 0
         assert "author" in shown.stdout
+
+
+def test_any_two_points_of_a_history_are_compared(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    day = SourceDay(SOURCE, date(2025, 2, 8))
+    place = f"{SOURCE}/{day.dt}/1"
+    with lake_with(settings, 1) as lake:
+        publish(lake, day)
+        rows = lake.committer.scan("clean.articles", [Partition(SOURCE, day.dt, 1)]).num_rows
+        tag_release(lake.committer, "clean.articles", "before")
+        snapshot = lake.committer.table("clean.articles").metadata.current_snapshot_id
+        moment = system_now().isoformat()
+    with lake_with(settings, 2) as lake:
+        fix = apply_fix(lake, day, **WORDS)
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(settings.home))
+    monkeypatch.setenv("LAKEHOUSE_CATALOG_DIR", str(settings.catalog_dir))
+
+    def run(*words: str) -> Any:
+        done = CliRunner().invoke(main, ["diff", "clean.articles", *words])
+        return done if done.exit_code else json.loads(done.stdout)["counts"]
+
+    before = ("tag:release-before", f"snapshot:{snapshot}", moment, f"before-fix:{fix.fix_id[:9]}")
+    for point in before:
+        counts = run("--partition", place, "--from", point, "--json")
+        assert (counts["added"], counts["removed"], counts["changed"]) == (0, 0, rows)
+        assert counts["columns"]["author"] == rows
+        assert run("--partition", place, "--from", point, "--to", before[0], "--json")["changed"] == 0
+    assert run("--partition", place, "--from", f"fix:{fix.fix_id}", "--json")["changed"] == 0
+    assert run("--partition", place, "--from", "version:7", "--json")["added"] == rows
+    wrong = {
+        "tag:none": "no tag",
+        "snapshot:1": "not kept any more",
+        "1999-01-01": "no rows yet",
+        "yesterday": "names no point",
+        "fix:0123456789": "no fix",
+    }
+    for point, words in wrong.items():
+        done = run("--partition", place, "--from", point)
+        assert (done.exit_code, words in done.stderr) == (2, True), done.output
+    assert run("--partition", "demo_daily/1", "--from", "now").exit_code == 2
