@@ -19,7 +19,7 @@ from lakehouse.materialize.index import RunNotes, record_commit
 from lakehouse.materialize.result import ProgressSink, failed_days, ignore_progress
 from lakehouse.model.partition import Partition, SourceDay
 from lakehouse.tables.differences import RowCounts, RowDiff, compare_rows
-from lakehouse.tables.effective import Effective, current, set_effective
+from lakehouse.tables.effective import Effective, current, read_moves, set_effective
 from lakehouse.tables.fixes import (
     REDO,
     ROLLBACK,
@@ -85,7 +85,7 @@ def roll_back(
         led_to(fix)
         if not rerun or fix.structural:
             _check_unmoved(lake, fix, "roll back", way_out="`--rerun` makes the day anew with the template of before")
-        if fix.status is not Status.ROLLED_BACK:
+        if fix.status is not Status.ROLLED_BACK or (rerun and fix.raw):
             raw = () if rerun else raw_marks(lake, fix.day)
             record_move(lake.decisions, fix, ROLLBACK, raw=raw, reason=reason, who=who)
         if rerun and not fix.structural:
@@ -145,8 +145,8 @@ def _unfinished(lake: Lake, day: SourceDay, code: Code, reason: str) -> Fix | No
     if not fixes or fixes[-1].status is Status.ROLLED_BACK:
         return None
     last = fixes[-1]
-    pointer = current(lake.committer).get((last.dataset, day.source, day.dt))
-    if last.status is Status.APPLIED and pointer is not None and pointer.fix_id == last.fix_id:
+    moves = read_moves(lake.decisions, last.dataset, day.source).get(day.dt, [])
+    if last.status is Status.APPLIED and last.fix_id in {move.pointer.fix_id for move in moves}:
         return None
     if (last.code, last.reason) == (code, reason):
         return last

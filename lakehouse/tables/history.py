@@ -44,12 +44,13 @@ def read_at(committer: Committer, decisions: Decisions, table: str, partition: P
 
 def _rows_of_fix(committer: Committer, fix: Fix, table: str, partition: Partition, *, before: bool) -> pa.Table:
     states = fix.before if before else (fix.after or {})
-    if table not in states or fix.day != partition.day:
+    known = states.get(table)
+    if known is None or (fix.day, known.schema_version) != (partition.day, partition.schema_version):
         raise UnknownNameError(
-            f"fix {fix.fix_id[:8]} says nothing of {table} of {partition.day.key}; it is about {fix.day.key}"
+            f"fix {fix.fix_id[:8]} says nothing of {table} of {partition.path}; it is about {fix.partition.path}"
             + (f" of {', '.join(states)}" if states else " and was never finished")
         )
-    return read_rows(committer, states[table], fix.day)
+    return read_rows(committer, known, fix.day)
 
 
 def _snapshot_of(table: Table, kind: str, name: str, point: str, clock: Clock) -> int:

@@ -30,7 +30,7 @@ from lakehouse.model.partition import Partition, PartitionState, SourceDay
 from lakehouse.settings import Settings, load_settings
 from lakehouse.tables.content import content_hash
 from lakehouse.tables.effective import current
-from lakehouse.tables.fixes import Code, Status, all_fixes
+from lakehouse.tables.fixes import Code, Status, all_fixes, bring_back
 from lakehouse.tables.tags import tag_release
 from lakehouse.tables.upkeep import Limits, upkeep
 
@@ -339,3 +339,22 @@ def test_any_two_points_of_a_history_are_compared(settings: Settings, monkeypatc
         done = run("--partition", place, "--from", point)
         assert (done.exit_code, words in done.stderr) == (2, True), done.output
     assert run("--partition", "demo_daily/1", "--from", "now").exit_code == 2
+    other = run("--partition", f"{SOURCE}/{day.dt}/2", "--from", f"fix:{fix.fix_id}")
+    assert "says nothing" in other.stderr
+
+
+def test_a_rerun_finishes_a_rollback_that_died(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    day = SourceDay(SOURCE, date(2025, 2, 9))
+    with lake_with(settings, 1) as lake:
+        publish(lake, day)
+        plain = authors(lake, day)
+    with lake_with(settings, 2) as lake:
+        fix = apply_fix(lake, day, **WORDS)
+        with monkeypatch.context() as patch:
+            patch.setattr(fixing, "bring_back", dying(bring_back, after=False))
+            with pytest.raises(Died):
+                roll_back(lake, fix.fix_id, **UNDO)
+        assert authors(lake, day) != plain
+        roll_back(lake, fix.fix_id, rerun=True, **UNDO)
+        assert authors(lake, day) == authors_now(lake, day) == plain
+        assert audit_books(lake, [day]).balanced

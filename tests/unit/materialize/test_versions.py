@@ -128,7 +128,10 @@ def test_a_structural_fix_moves_readers_and_its_rollback_moves_them_back(setting
         expect(lake, day, 2)
         with pytest.raises(ConflictError, match="fix rollback"):
             undo_version(lake, [day], **WORDS)
-        roll_back(lake, fix.fix_id, **WORDS)
+        set_version(lake, [day], 1, **WORDS)
+        later = apply_fix(lake, day, code=Code.BUG, reason="other words", who="ann")
+        expect(lake, day, 2)
+        roll_back(lake, later.fix_id, **WORDS)
         expect(lake, day, 1)
 
 
