@@ -47,7 +47,7 @@ def servers() -> Iterator[Servers]:
     """PostgreSQL, an S3 server and Trino of this test process, on free ports in one folder; stopped at the end."""
     given = os.environ.get("LAKEHOUSE_TEST_HOME")
     worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
-    home = Path(given) / worker if given else Path(tempfile.mkdtemp(prefix="lakehouse-servers-"))
+    home = Path(given) / f"{worker}-{S3}" if given else Path(tempfile.mkdtemp(prefix="lakehouse-servers-"))
     watch = [sys.executable, "-m", "infra", "down", "--home", str(home), "--after", str(os.getpid())]
     # Stops the servers even if this process is killed; starts first, so that no moment is without it.
     with subprocess.Popen(watch, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True) as watcher:
