@@ -1,7 +1,8 @@
-"""Which source days a command works on, and a lake opened for one command."""
+"""Which source days a command works on, why and by whom, and a lake opened for one command."""
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -27,6 +28,12 @@ def day_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def words_options(made: Command) -> Command:
+    """`--reason` and `--who`."""
+    made = click.option("--who", default=getpass.getuser, help="who decides; the user by default")(made)
+    return click.option("--reason", required=True, help="why, in words; kept for good")(made)
 
 
 @contextmanager

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import getpass
 from dataclasses import asdict
 
 import click
 
-from lakehouse.cli.days import day_options, opened_lake, source_days
+from lakehouse.cli.days import day_options, opened_lake, source_days, words_options
 from lakehouse.cli.output import json_option, print_json, print_table
 from lakehouse.materialize.versions import moves_of, set_version, undo_version
 from lakehouse.tables.effective import Effective, current
 
 source_option = click.option("--source", required=True, help="the source whose days are meant")
-reason_option = click.option("--reason", required=True, help="why, in words; kept for good")
-who_option = click.option("--who", default=getpass.getuser, help="who decides; the user by default")
 
 
 @click.group("effective", help="Which schema version of a day readers get by default.")
@@ -47,8 +44,7 @@ def show_command(source: str, history: bool, as_json: bool) -> None:
 @source_option
 @day_options
 @click.option("--version", type=click.IntRange(min=1), required=True, help="the schema version that readers get")
-@reason_option
-@who_option
+@words_options
 @json_option
 def set_command(
     *,
@@ -71,8 +67,7 @@ def set_command(
 @command.command("undo")
 @source_option
 @day_options
-@reason_option
-@who_option
+@words_options
 @json_option
 def undo_command(
     *, source: str, dt: str | None, first: str | None, last: str | None, reason: str, who: str, as_json: bool

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import getpass
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from lakehouse.cli.days import day_options, opened_lake, source_days
+from lakehouse.cli.days import day_options, opened_lake, source_days, words_options
 from lakehouse.cli.diff import print_diff
 from lakehouse.cli.materialize import shown_progress
 from lakehouse.cli.output import json_option, print_json, print_table
 from lakehouse.materialize.fixing import apply_fix, diff_fix, redo, roll_back
 from lakehouse.tables.fixes import Code, Fix, all_fixes, find_fix
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 
 @click.group("fix", help="Correct published days with a reason, and undo it without loss.")
 def command() -> None:
     """Every fix is kept with what was there before; nothing is lost by any of these."""
-
-
-def words_options(made: Command) -> Command:
-    """`--reason` and `--who`."""
-    made = click.option("--who", default=getpass.getuser, help="who decides; the user by default")(made)
-    return click.option("--reason", required=True, help="why, in words; kept for good")(made)
 
 
 @command.command("apply")

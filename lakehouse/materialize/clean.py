@@ -31,6 +31,7 @@ DAYS_AT_ONCE = 20
 ROUNDS = 3
 
 Marks = Mapping[SourceDay, tuple[str, ...]]
+Holds = Mapping[SourceDay, Hold]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def materialize_clean(
     waiting = [day for day in notes.days if day not in kept]
     for _ in range(ROUNDS if waiting else 0):
         marks = {day: raw_marks(lake, day) for day in waiting}
-        frames |= _clean_and_commit(lake, notes, marks, say)
+        frames |= _clean_and_commit(lake, notes, marks, holds, say)
         # Raw may have got more rows meanwhile, and somebody else may have cleaned them before this run committed.
         waiting = [day for day in waiting if raw_marks(lake, day) != marks[day]]
         if not waiting:
@@ -85,10 +86,10 @@ def _keep(lake: Lake, notes: RunNotes, day: SourceDay, hold: Hold) -> dict[tuple
 
 
 def _clean_and_commit(
-    lake: Lake, notes: RunNotes, marks: Marks, say: ProgressSink
+    lake: Lake, notes: RunNotes, marks: Marks, holds: Holds, say: ProgressSink
 ) -> dict[tuple[str, SourceDay], pa.Table]:
     """Clean the days of `marks` and replace their partitions; gives each table's frame by table and day."""
-    cleaned = _clean_days(lake, notes, list(marks), say)
+    cleaned = _clean_days(lake, notes, list(marks), holds, say)
     found: dict[tuple[str, SourceDay], pa.Table] = {}
     for dataset, group in days_by_dataset(lake, list(marks)).items():
         good = [cleaned[day] for day in group if day in cleaned]
@@ -99,7 +100,7 @@ def _clean_and_commit(
 
 
 def _clean_days(
-    lake: Lake, notes: RunNotes, days: Sequence[SourceDay], say: ProgressSink
+    lake: Lake, notes: RunNotes, days: Sequence[SourceDay], holds: Holds, say: ProgressSink
 ) -> dict[SourceDay, FittedDay]:
     cleaned = {}
     with PageParser(lake.store, _count_fetches(lake, days)) as parser:
@@ -108,7 +109,7 @@ def _clean_days(
             say(f"{raw.day.key}: parsing {len(raw.fetches)} fetches")
             log = get_log(source=raw.day.source, dt=raw.day.dt.isoformat(), run=lake.run_id)
             try:
-                cleaned[raw.day] = clean_raw_day(lake, raw, parser)
+                cleaned[raw.day] = clean_raw_day(lake, raw, parser, holds.get(raw.day))
             except UnavailableError:
                 raise
             except LakehouseError as error:
@@ -147,10 +148,10 @@ def _rows_by_day(frame: pa.Table) -> dict[SourceDay, list[Row]]:
     return found
 
 
-def clean_raw_day(lake: Lake, raw: RawDay, parser: PageParser) -> FittedDay:
+def clean_raw_day(lake: Lake, raw: RawDay, parser: PageParser, hold: Hold | None) -> FittedDay:
     """Clean one day; every row fits the schema and the books balance. Raises InvariantError if they do not."""
     source = lake.catalog.source(raw.day.source)
-    template = template_of(lake, raw.day, holds_of(lake, [raw.day]).get(raw.day))
+    template = template_of(lake, raw.day, hold)
     partition = record_partition(lake, raw.day)
     to_parse = [row for row in raw.fetches if is_parsed(row)]
     job = parse_job(source, template, lake.clock.zone)
@@ -201,7 +202,7 @@ def clean_partition_frames(lake: Lake, day: SourceDay) -> dict[str, pa.Table]:
     """What cleaning a day gives by table, made from raw in memory; nothing is committed."""
     [raw] = _read_raw(lake, [day])
     with PageParser(lake.store, sum(is_parsed(row) for row in raw.fetches)) as parser:
-        fitted = clean_raw_day(lake, raw, parser)
+        fitted = clean_raw_day(lake, raw, parser, holds_of(lake, [day]).get(day))
     return _frames(lake, dataset_of(lake, day), [(fitted, record_partition(lake, day))])
 
 
