@@ -10,6 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
+from lakehouse.errors import UnavailableError
+
+SERVER_PORTS = range(15_000, 32_000)
+PORTS_A_PROCESS = 37
 PORT_NAMES = ("postgres", "minio", "trino")
 SECRET_NAMES = (
     "postgres_admin",
@@ -55,13 +59,17 @@ def servers_folder(home: Path) -> Path:
 
 
 def free_port(taken: frozenset[int] = frozenset()) -> int:
-    """A TCP port of 127.0.0.1 on which nothing listens now."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        if port not in taken:
+    """A TCP port of 127.0.0.1 on which nothing listens now; UnavailableError if there is none.
+
+    It lies below the ports that the system gives to outgoing connections: one of those could be taken by any client
+    between this answer and the start of the server. Processes that ask at the same time look in different places.
+    """
+    at = os.getpid() * PORTS_A_PROCESS
+    for offset in range(len(SERVER_PORTS)):
+        port = SERVER_PORTS[(at + offset) % len(SERVER_PORTS)]
+        if port not in taken and port_is_free(port):
             return port
+    raise UnavailableError(f"no port of 127.0.0.1 from {SERVER_PORTS[0]} to {SERVER_PORTS[-1]} is free; stop a server")
 
 
 def port_is_free(port: int) -> bool:

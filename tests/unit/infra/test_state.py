@@ -1,4 +1,5 @@
 import json
+import os
 import socket
 import stat
 from dataclasses import replace
@@ -10,6 +11,7 @@ from infra import launcher
 from infra.state import (
     PORT_NAMES,
     SECRET_NAMES,
+    SERVER_PORTS,
     free_port,
     load_or_make_state,
     load_state,
@@ -63,6 +65,22 @@ def test_a_port_is_free_until_somebody_listens() -> None:
         other.bind(("127.0.0.1", port))
         other.listen()
         assert not port_is_free(port)
+
+
+def test_a_server_gets_no_port_that_an_outgoing_connection_could_take() -> None:
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    assert max(free_port(), SERVER_PORTS[-1]) < lowest
+
+
+def test_processes_that_ask_at_the_same_time_get_different_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[int] = []
+    for pid in (7001, 7002):
+        monkeypatch.setattr(os, "getpid", lambda pid=pid: pid)
+        mine: list[int] = []
+        for _ in range(11):
+            mine.append(free_port(frozenset(mine)))
+        chosen += mine
+    assert len({*chosen}) == 22
 
 
 def test_a_home_given_relative_means_one_folder_from_everywhere(
