@@ -12,12 +12,12 @@ import pytest
 from assets.serve import end_all
 
 ROOT = Path(__file__).parents[2]
-# As Dagster's own processes do: heed SIGTERM the way SIGINT is heeded.
+# As Dagster's own processes do: heed SIGTERM the way SIGINT is heeded. Two of them write to one pipe, each in one go.
 CHILD = """
 from dagster._utils.interrupts import setup_interrupt_handlers
 import os, time
 setup_interrupt_handlers()
-print("up", os.getpid(), flush=True)
+os.write(1, f"up {os.getpid()}\\n".encode())
 time.sleep(600)
 """
 STUBBORN = """
@@ -43,8 +43,10 @@ def test_stopping_serve_stops_its_children(interrupt: signal.Handlers) -> None:
         text=True,
     ) as serving:
         assert serving.stdout is not None
-        children = [int(serving.stdout.readline().split()[1]) for _ in range(2)]
-        serving.terminate()
+        try:
+            children = [int(serving.stdout.readline().split()[1]) for _ in range(2)]
+        finally:
+            serving.terminate()
         assert serving.wait(timeout=50) == 0
     assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
 
