@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
@@ -76,8 +76,9 @@ class Lake:
     def committer(self) -> Committer:
         """The only writer of tables."""
         from lakehouse.tables.committer import Committer
+        from lakehouse.tables.registrations import record_versions
 
-        return Committer(self.iceberg, self.catalog, self._locks(), self.run_id)
+        return Committer(self.iceberg, self.catalog, self._locks(), self.run_id, partial(record_versions, self.clock))
 
     @cached_property
     def decisions(self) -> Decisions:

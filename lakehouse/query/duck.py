@@ -6,28 +6,35 @@ All locations come from one SELECT, so one statement never mixes two states of t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Protocol, Self, TypeVar
 from urllib.parse import urlsplit
 
 import duckdb
+import polars as pl
 from pyiceberg.catalog import Catalog
 
 from lakehouse.errors import UnavailableError, UnknownNameError
 from lakehouse.query.extensions import CONFIG, load_extensions
 from lakehouse.query.locations import near_names, read_locations
+from lakehouse.query.shapes import Shape, Shapes
 from lakehouse.query.views import (
     EFFECTIVE_TABLE,
     VIEW_SUFFIXES,
+    compat_sql,
     effective_sql,
     holds_records,
     latest_sql,
     literal,
     may_hold_records,
     quoted,
+    table_of,
 )
 
 _T = TypeVar("_T")
+_WORD = re.compile(r"\w+")
+LISTING = frozenset({"show", "information_schema", "pg_catalog", "sqlite_master", "pragma"})
+LISTING_FUNCTIONS = ("duckdb_", "pragma_", "pg_")
 _MISSING = re.compile(r'Table with name "?(?P<name>[^\s"]+)"? does not exist', re.IGNORECASE)
 
 
@@ -46,30 +53,23 @@ class Readable(Protocol):
 class Connection:
     """A DuckDB connection in memory that sees every table of the lake by name.
 
-    Each statement sees all tables as of one instant. Raises UnknownNameError for a table that does not exist,
-    UnavailableError where the storage or the catalog does not answer, and DuckDB's own errors for wrong SQL.
+    Each statement sees all tables as of one instant. Tables and views are made when a statement first names them, so a
+    lake of many tables opens at once. Raises UnknownNameError for a table that does not exist, UnavailableError where
+    the storage or the catalog does not answer, and DuckDB's own errors for wrong SQL.
     """
 
     def __init__(self, iceberg: Catalog, properties: Mapping[str, str]) -> None:
         self._iceberg = iceberg
-        self._locations: dict[str, str] = {}
-        self._columns: dict[str, tuple[str, ...]] = {}
+        self._locations: Mapping[str, str] = {}
+        self._shapes = Shapes(properties)
+        self._made: dict[str, tuple[str, ...]] = {}
+        self._aims: dict[str, str] = {}
         self.duckdb = open_duckdb(properties)
         self.refresh()
 
     def refresh(self) -> Mapping[str, str]:
-        """Point every table at its newest state; returns table name to metadata location."""
-        locations = read_locations(self._iceberg)
-        try:
-            self._point_views(locations)
-        except duckdb.IOException:
-            # A location that was read a moment ago may be out of the table's log by now.
-            locations = read_locations(self._iceberg)
-            try:
-                self._point_views(locations)
-            except duckdb.IOException as error:
-                raise _unreadable(error) from error
-        return locations
+        """Point every table in use at its newest state; returns table name to metadata location, of all tables."""
+        return self._point("")
 
     def sql(self, query: str, params: object = None) -> duckdb.DuckDBPyRelation:
         """A relation for a query, over the newest state of all tables; None for a statement without a result."""
@@ -79,15 +79,29 @@ class Connection:
         """Run a statement over the newest state of all tables; fetch from what it returns."""
         return self._run(query, lambda: self.duckdb.execute(query, params))
 
+    def scan(self, name: str) -> pl.LazyFrame:
+        """A table or view as a lazy Polars frame: filters and columns that it is asked for are pushed into the scan.
+
+        It reads while this connection is open, the newest state that the connection knows then.
+        """
+        relation: duckdb.DuckDBPyRelation = self.sql(f"SELECT * FROM {quoted(name)}")
+        return relation.pl(lazy=True)
+
+    def shapes_in(self, query: str) -> Mapping[str, Shape]:
+        """The tables that a query's words name, also through views, with their shapes."""
+        self._point(query)
+        tables = {table for name in self._named_in(query) for table in self._tables_of(name)}
+        return {table: self._shape(table) for table in sorted(tables)}
+
     @property
     def names(self) -> tuple[str, ...]:
         """All tables and views by name."""
-        records = [name for name, columns in self._columns.items() if holds_records(name, columns)]
-        return tuple(sorted([*self._columns, *(name + suffix for name in records for suffix in VIEW_SUFFIXES)]))
+        return tuple(sorted(self._all_names()))
 
     def close(self) -> None:
         """Close the connection; DuckDB's caches go with it."""
         self.duckdb.close()
+        self._shapes.close()
 
     def __enter__(self) -> Self:
         return self
@@ -96,14 +110,14 @@ class Connection:
         self.close()
 
     def _run(self, query: str, statement: Callable[[], _T]) -> _T:
-        locations = self.refresh()
+        locations = self._point(query)
         try:
             return statement()
         except duckdb.CatalogException as error:
             raise self._named(error, query) from error
         except duckdb.IOException as error:
-            if self.refresh() == locations:
-                raise _unreadable(error) from error
+            if self._point(query) == locations:
+                raise unreadable(error) from error
         return statement()
 
     def _named(self, error: duckdb.CatalogException, query: str) -> Exception:
@@ -115,46 +129,95 @@ class Connection:
         asked = whole[0].replace('"', "") if whole else missing["name"]
         return UnknownNameError(f"table {asked} does not exist; {near_names(asked, self.names)}")
 
-    def _point_views(self, locations: Mapping[str, str]) -> None:
-        changed = [name for name, location in locations.items() if self._locations.get(name) != location]
-        gone = [name for name in self._columns if name not in locations]
-        if not changed and not gone:
-            return
-        for name in gone:
-            self._drop_table(name)
-        for name in changed:
+    def _point(self, query: str) -> Mapping[str, str]:
+        """Read all locations at once; make what `query` names and move what was made before."""
+        for last in (False, True):
+            self._locations = read_locations(self._iceberg)
+            try:
+                self._make_views(query)
+                break
+            except (duckdb.IOException, OSError) as error:
+                # A location that was read a moment ago may be out of the table's log by now.
+                if last:
+                    raise unreadable(error) from error
+        return self._locations
+
+    def _make_views(self, query: str) -> None:
+        for name in [name for name in self._made if table_of(name) not in self._locations]:
+            self.duckdb.execute(f"DROP VIEW {quoted(name)}")
+            del self._made[name]
+        wanted = dict.fromkeys([*self._made, *self._named_in(query)])
+        used = {table for name in wanted for table in self._tables_of(name)}
+        changed = {name: made for name in wanted if self._made.get(name) != (made := self._definition(name))}
+        if changed:
+            # A view is read once when it is made; of the real table that would cost as much as a query.
+            self._aim({table: self._shape(table).stub for table in used})
+        for name, made in changed.items():
             self.duckdb.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(name.partition('.')[0])}")
-            scan = f"SELECT * FROM iceberg_scan({literal(locations[name])})"
-            self._create_view(name, scan)
-            self._columns[name] = self._read_columns(name) if may_hold_records(name) else ()
-        for name, columns in self._columns.items():
-            if holds_records(name, columns):
-                self._create_record_views(name, columns, EFFECTIVE_TABLE in locations)
-        self._locations = dict(locations)
+            self.duckdb.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {made[0]}")
+            self._made[name] = made
+        self._aim({table: self._locations[table] for table in used})
 
-    def _create_record_views(self, table: str, columns: Sequence[str], pointers_exist: bool) -> None:
-        none = f"SELECT * FROM {quoted(table)} WHERE false"
-        self._create_view(f"{table}_effective", effective_sql(table) if pointers_exist else none)
-        self._create_view(f"{table}_latest", latest_sql(table, columns))
+    def _aim(self, locations: Mapping[str, str]) -> None:
+        """Let the views of these tables read from other metadata files."""
+        for table, location in locations.items():
+            if self._aims.get(table) != location:
+                self.duckdb.execute(f'SET VARIABLE "{_variable(table)}" = {literal(location)}')
+                self._aims[table] = location
 
-    def _create_view(self, name: str, query: str) -> None:
-        self.duckdb.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {query}")
+    def _tables_of(self, name: str) -> tuple[str, ...]:
+        """The tables that a table or view reads."""
+        table = table_of(name)
+        if name.removeprefix(table) in {"_effective", "_latest"} and EFFECTIVE_TABLE in self._locations:
+            return table, EFFECTIVE_TABLE
+        return (table,)
 
-    def _read_columns(self, name: str) -> tuple[str, ...]:
-        described = self.duckdb.execute(f"SELECT * FROM {quoted(name)} LIMIT 0").description or []
-        return tuple(column[0] for column in described)
+    def _definition(self, name: str) -> tuple[str, ...]:
+        """The SQL of a view and the columns it was made for, as the names of stubs."""
+        return self._view_sql(name), *(self._shape(table).stub for table in self._tables_of(name))
 
-    def _drop_table(self, name: str) -> None:
-        self._columns.pop(name, None)
-        for view in (name, *(name + suffix for suffix in VIEW_SUFFIXES)):
-            self.duckdb.execute(f"DROP VIEW IF EXISTS {quoted(view)}")
+    def _named_in(self, query: str) -> list[str]:
+        words = frozenset(_WORD.findall(query.lower()))
+        if words & LISTING or any(word.startswith(LISTING_FUNCTIONS) for word in words):
+            return self._all_names()
+        tables = [name for name in self._locations if name.partition(".")[2] in words]
+        views = [
+            name + suffix
+            for name in self._locations
+            for suffix in VIEW_SUFFIXES
+            if name.partition(".")[2] + suffix in words and self._has_views(name)
+        ]
+        return [*tables, *views]
+
+    def _all_names(self) -> list[str]:
+        records = [name for name in self._locations if self._has_views(name)]
+        return [*self._locations, *(name + suffix for name in records for suffix in VIEW_SUFFIXES)]
+
+    def _has_views(self, table: str) -> bool:
+        return may_hold_records(table) and holds_records(table, self._shape(table).columns)
+
+    def _shape(self, table: str) -> Shape:
+        return self._shapes.of(self._locations[table])
+
+    def _view_sql(self, name: str) -> str:
+        table = table_of(name)
+        rows = _scan(table)
+        if name == table:
+            return f"SELECT * FROM {rows}"
+        shape = self._shape(table)
+        if name.endswith("_compat"):
+            return compat_sql(rows, shape.columns, shape.versions)
+        pointers = _scan(EFFECTIVE_TABLE) if EFFECTIVE_TABLE in self._locations else None
+        effective = effective_sql(table.partition(".")[2], rows, pointers, shape.columns)
+        return effective if name.endswith("_effective") else latest_sql(f"({effective})", shape.columns)
 
 
 def connect(lake: Readable | Catalog, properties: Mapping[str, str] | None = None) -> Connection:
     """A DuckDB connection in which every Iceberg table of a lake is there by name, as `layer.table`.
 
     `lake` is an open lake or an Iceberg SQL catalog; `properties` are the `s3.*` properties to read with, those of
-    the reader (or of the catalog) where left out. Records have the views `<table>_effective` and `<table>_latest`.
+    the reader (or of the catalog) where left out. Records have the views `<table>_effective`, `<table>_latest` and
+    `<table>_compat`.
     """
     if isinstance(lake, Catalog):
         return Connection(lake, lake.properties if properties is None else properties)
@@ -166,6 +229,8 @@ def open_duckdb(properties: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config=CONFIG)
     load_extensions(connection)
     connection.execute("SET TimeZone = 'UTC'")
+    # The name that this function has in Trino; views use it.
+    connection.execute("CREATE MACRO regexp_like(value, pattern) AS regexp_matches(value, pattern)")
     if properties.get("s3.endpoint"):
         connection.execute(_secret_sql(properties))
         # Files of tables never change, so what one request said of a file stays true.
@@ -186,7 +251,16 @@ def _secret_sql(properties: Mapping[str, str]) -> str:
     return f"CREATE SECRET lakehouse (TYPE s3, {', '.join(f'{key} {value}' for key, value in values.items())})"
 
 
-def _unreadable(error: duckdb.Error) -> UnavailableError:
+def _scan(table: str) -> str:
+    return f"iceberg_scan(getvariable({literal(_variable(table))}))"
+
+
+def _variable(table: str) -> str:
+    return f"lakehouse.{table}"
+
+
+def unreadable(error: Exception) -> UnavailableError:
+    """The error for files that DuckDB could not read."""
     line = str(error).partition("\n")[0]
     return UnavailableError(
         f"a table's files could not be read ({line}); check that the storage runs (`make status`) and run the "

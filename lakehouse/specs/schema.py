@@ -32,6 +32,7 @@ class FieldSpec(Declared):
 
     `type` is `string`, `int`, `long`, `float`, `double`, `boolean`, `date`, `timestamp` (UTC, microseconds), `binary`,
     `decimal(P,S)`, `json` (stored as string), `list<T>`, `map<string,T>` or `struct<name: T, …>`: see `specs.types`.
+    `supersedes` names the field of an earlier version that this one stands for, renamed or with another type.
     """
 
     name: CodeName
@@ -40,6 +41,7 @@ class FieldSpec(Declared):
     required: bool = False
     unit: str | None = None
     values: tuple[Any, ...] | None = Field(default=None, description="allowed values, for enumerations")
+    supersedes: CodeName | None = None
 
     @field_validator("type")
     @classmethod

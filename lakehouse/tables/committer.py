@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -38,6 +38,7 @@ from lakehouse.tables.scan import scan_rows
 from lakehouse.tables.split import Key, key_of, partition_of, split_frame
 
 __all__ = ["Commit", "Committer", "DataFileInfo", "PartitionCommit", "read_current", "write_current"]
+Register = Callable[["Committer", Sequence[SchemaSpec]], None]
 ATTEMPTS = 20
 SUMMARY_RUN = "lakehouse.run-id"
 SUMMARY_OPERATION = "lakehouse.operation"
@@ -74,18 +75,26 @@ class Commit:
 
 
 class Committer:
-    """Appends to, replaces and restores partitions of registered tables.
+    """Appends to, replaces and restores partitions of registered tables; `register` hears of new schema versions first.
 
     Every method raises UnavailableError when the catalog's database or the store does not answer: running again
     finishes the work. ConflictError means that the table's lock is kept by somebody, that a partition carries delete
     files, or that another engine changes the table faster than a commit can be planned.
     """
 
-    def __init__(self, iceberg: IcebergCatalog, catalog: Catalog, locks: TableLocks, run_id: str) -> None:
+    def __init__(
+        self,
+        iceberg: IcebergCatalog,
+        catalog: Catalog,
+        locks: TableLocks,
+        run_id: str,
+        register: Register = lambda _, __: None,
+    ) -> None:
         self.iceberg = iceberg
         self.catalog = catalog
         self.locks = locks
         self.run_id = run_id
+        self._register = register
         self._facts: dict[str, FileFacts] = {}
 
     def table(self, name: str) -> Table:
@@ -100,7 +109,9 @@ class Committer:
                 found = None
             with self.locks.hold(name):
                 if found is not None:
-                    check_current(self.iceberg.load_table(name))
+                    found = self.iceberg.load_table(name)
+                    check_current(found)
+                self._register(self, specs if found is None else unregistered_versions(found, specs))
                 made = ensure_table(self.iceberg, self.catalog, name)
                 write_current(made)
                 return made

@@ -40,6 +40,7 @@ from lakehouse.errors import CatalogError, Problem
 from lakehouse.specs.schema import SchemaSpec
 from lakehouse.specs.types import Decimal, ListOf, MapOf, Scalar, StructOf, TypeTree
 from lakehouse.tables.columns import PARTITION_COLUMNS, arrow_schema, schema_file, sort_keys, spec_hash, union_columns
+from lakehouse.tables.versions import VERSIONS_PROPERTY, describe_versions
 
 if TYPE_CHECKING:
     from lakehouse.specs.loader import Catalog
@@ -157,6 +158,8 @@ def unregistered_versions(table: Table, specs: tuple[SchemaSpec, ...]) -> list[S
             problems.append(Problem(schema_file(spec), "", wrong, right))
     if problems:
         raise CatalogError(problems)
+    if table.properties.get(VERSIONS_PROPERTY) != describe_versions(specs):
+        return list(declared.values()) or list(specs)
     return list(declared.values())
 
 
@@ -224,7 +227,8 @@ def _properties(specs: tuple[SchemaSpec, ...]) -> dict[str, str]:
             properties[metrics] = "truncate(16)"
         if column.tree == Scalar("binary"):
             properties["write.parquet.row-group-limit"] = BODY_ROWS_A_GROUP
-    return properties | {_property_name(spec): spec_hash(spec) for spec in specs}
+    hashes = {_property_name(spec): spec_hash(spec) for spec in specs}
+    return {**properties, **hashes, VERSIONS_PROPERTY: describe_versions(specs)}
 
 
 def _evolve_table(table: Table, specs: tuple[SchemaSpec, ...]) -> None:

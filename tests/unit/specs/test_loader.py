@@ -51,8 +51,10 @@ def test_a_right_catalog_gives_what_it_declares(folder: Any) -> None:
 
 def test_versions_are_ascending_and_the_newest_is_the_default(folder: Any) -> None:
     text = (folder.root / "schemas/articles/v1.yaml").read_text()
+    more = "  - {name: field_1, type: string, description: One more}\n"
     for version in range(2, 12):
-        folder.write(f"schemas/articles/v{version}.yaml", text.replace("version: 1", f"version: {version}"))
+        folder.write(f"schemas/articles/v{version}.yaml", text.replace("version: 1", f"version: {version}") + more)
+        more += f"  - {{name: field_{version}, type: string, description: One more}}\n"
     catalog = folder.load()
     assert [spec.version for spec in catalog.schemas["articles"]] == list(range(1, 12))
     assert catalog.schema("articles").version == 11

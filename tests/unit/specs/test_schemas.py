@@ -253,7 +253,8 @@ def second(folder: Any, *changes: tuple[str, str]) -> list[str]:
     return [problem.removeprefix("catalog/schemas/articles/v2.yaml:") for problem in found]
 
 
-SHARE = "all versions share the column: keep its type or widen it, or give the field another name"
+SHARE = "keep the type or widen it, or add a field with another name and `supersedes: body`"
+MORE = "\n  - {name: more, type: string, description: One more}\n"
 ONE_TABLE = "all versions of a dataset share one table"
 
 
@@ -276,7 +277,7 @@ ONE_TABLE = "all versions of a dataset share one table"
 )
 def test_a_field_keeps_its_type_or_widens_it(folder: Any, before: str, after: str, fits: bool) -> None:
     folder.change(SCHEMA, "type: string, description: Text", f"type: {before}, description: Text")
-    found = second(folder, (f"type: {before}, description: Text", f"type: {after}, description: Text"))
+    found = second(folder, (f"type: {before}, description: Text}}", f"type: {after}, description: Text}}{MORE}"))
     wrong = f"11: fields[1].type: 'body' is {after}, but v1 has {before}".replace("'decimal", "decimal").replace(
         ")'", ")"
     )
@@ -293,6 +294,39 @@ def test_versions_of_a_dataset_share_one_table(folder: Any) -> None:
 
 def test_a_new_version_may_add_and_drop_fields(folder: Any) -> None:
     assert second(folder, ("name: body", "name: summary")) == []
+
+
+SAME = "has the fields, types and allowed values of v1; a new version is for changed data: change a field, or remove"
+
+
+@pytest.mark.parametrize(
+    ("change", "real"),
+    [
+        (("Text}", "The body text}"), False),
+        (("changes: First version.", "changes: Nothing at all."), False),
+        (("type: string, description: Text", "type: 'string', unit: words, description: Text"), False),
+        (("description: Text}", "description: Text, required: true}"), True),
+        (("description: Text}", "description: Text, values: [a, b]}"), True),
+        (("type: string, description: Text", "type: json, description: Text"), True),
+        (("name: body", "name: summary, supersedes: body"), True),
+    ],
+)
+def test_a_version_changes_more_than_words(folder: Any, change: tuple[str, str], real: bool) -> None:
+    assert second(folder, change) == ([] if real else [f"9: fields: {SAME} the file"])
+
+
+def test_a_field_supersedes_one_of_an_earlier_version(folder: Any) -> None:
+    assert second(folder, ("name: body", "name: summary, supersedes: boddy")) == [
+        "11: fields[1].supersedes: no earlier version has a field 'boddy'; did you mean 'body'?"
+    ]
+    assert second(folder, ("name: body", "name: body, supersedes: title")) == [
+        f"9: fields: {SAME} the file",
+        "11: fields[1].supersedes: 'body' superseded nothing before, now title; what a field means stays",
+    ]
+    twice = ("name: title", "name: head, supersedes: body"), ("name: body", "name: summary, supersedes: body")
+    assert second(folder, *twice) == [
+        "11: fields[1].supersedes: 'body' is superseded by 'head' already; let one field stand for it"
+    ]
 
 
 def test_a_template_may_give_a_field_of_any_version(folder: Any) -> None:
