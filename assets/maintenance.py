@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 
 from lakehouse.materialize.retention import retire
+from lakehouse.materialize.views import refresh_views
 from lakehouse.query.locations import read_locations
 from lakehouse.settings import Settings
 from lakehouse.tables.manifests import rewrite_manifests
@@ -87,6 +88,13 @@ def expiry(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     return _result(found, table_snapshots=sum(len(one.expiry.snapshots) for one in found), **removed)
 
 
+@_asset("views", after="expiry")
+def views(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    """The views in Trino are made or mended."""
+    changed = refresh_views(context.resources.lake)
+    return _result(changed, views=len(changed))
+
+
 @_asset("history")
 def history(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Old runs leave Dagster's own storage."""
@@ -102,7 +110,7 @@ def _result(reports: Sequence[Any], **totals: int) -> dg.MaterializeResult[None]
     )
 
 
-STEPS = [retention, compaction, manifests, expiry, history]
+STEPS = [retention, compaction, manifests, expiry, views, history]
 maintenance = dg.define_asset_job(
     "maintenance",
     selection=dg.AssetSelection.groups(GROUP),

@@ -6,7 +6,7 @@ Belongs here: which client a profile uses and with whose credentials. Not here: 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
@@ -41,13 +41,15 @@ if TYPE_CHECKING:
 class Lake:
     """Settings, clock and the clients of one process; a client opens when it is first asked for.
 
-    `run_id` names this run in table snapshots and logs; `worker_id` names this process among collectors.
+    `run_id` names this run in table snapshots and logs; `worker_id` names this process among collectors;
+    `shapes_in_trino` are tables and versions whose views this process has looked after.
     Raises UnavailableError where a server does not answer.
     """
 
     settings: Settings
     clock: Clock
     run_id: str
+    shapes_in_trino: set[tuple[str, str]] = field(default_factory=set)
 
     @cached_property
     def worker_id(self) -> str:

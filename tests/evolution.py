@@ -30,14 +30,14 @@ SOURCES = ("bids_north", "bids_south")
 DAYS = [dt.date(2024, month, 15) for month in range(1, 13)]
 TWICE = {DAYS[4]: 3, DAYS[8]: 4}
 MOVED = DAYS[4]
-TITLE = {"name": "title", "type": "string", "description": "What is asked for", "required": True}
+TITLE: dict[str, Any] = {"name": "title", "type": "string", "description": "What is asked for", "required": True}
 HEADLINE = {**TITLE, "name": "headline", "supersedes": "title"}
 PRICE = {"name": "price", "type": "string", "description": "As it was written"}
 AMOUNT = {"name": "amount", "type": "decimal(18,2)", "description": "Price", "unit": "yuan", "supersedes": "price"}
 NOTE = {"name": "note", "type": "string", "description": "What stands below"}
 BIDDERS = {"name": "bidders", "type": "list<struct<name: string, rank: int>>", "description": "Who offered"}
 DEADLINE = {"name": "deadline", "type": "date", "description": "Last day for an offer"}
-FIELDS = {
+FIELDS: dict[int, list[dict[str, Any]]] = {
     1: [TITLE, PRICE, NOTE, BIDDERS],
     2: [TITLE, PRICE, BIDDERS, DEADLINE],
     3: [TITLE, AMOUNT, BIDDERS, DEADLINE],

@@ -30,6 +30,7 @@ COMMANDS = {
     "trace": "lead a row back to its page",
     "upkeep": "keep tables fast and small: retention, compaction, manifests, expiry, orphans",
     "verify": "compare PyIceberg, DuckDB and Trino table by table",
+    "views": "make or mend the views in Trino",
 }
 
 

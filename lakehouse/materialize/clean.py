@@ -21,6 +21,7 @@ from lakehouse.materialize.holds import Hold, holds_of, keeps_rows, raw_marks, t
 from lakehouse.materialize.index import RunNotes, describe_partition, record_commit, record_state
 from lakehouse.materialize.pages import PageParser, Row, is_parsed, parse_job
 from lakehouse.materialize.result import PartitionResult, ProgressSink, ignore_progress
+from lakehouse.materialize.views import refresh_after
 from lakehouse.model.partition import Layer, Partition, PartitionState, SourceDay
 from lakehouse.tables.effective import set_first_effective
 from lakehouse.tables.normalize import to_arrow
@@ -69,6 +70,7 @@ def materialize_clean(
         if not waiting:
             break
     _settle(lake, notes, list(frames), waiting)
+    refresh_after(lake, {table for table, _ in frames} - {REJECTS, OUTCOMES})
     return [
         describe_partition(lake, notes, table, record_partition(lake, day), frame)
         for (table, day), frame in frames.items()

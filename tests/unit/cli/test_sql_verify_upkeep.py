@@ -66,6 +66,20 @@ def test_sql_explains_what_is_wrong(home: Settings) -> None:
     assert "Traceback" not in syntax.stderr
 
 
+def test_explain_counts_files_and_bytes(home: Settings) -> None:
+    done = run("explain", "--json", f"select count(fetch_id) from {TABLE} where source = 'source_0'")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    (reads,) = report["tables"]
+    assert (reads["table"], reads["files_read"], reads["files"]) == (TABLE, 1, 2)
+    assert 0 < report["bytes_read"] <= reads["bytes"]
+    assert report["rows"] == 1
+    refused = run("explain", "create table other as select 1")
+    assert refused.exit_code == 2
+    assert "takes one SELECT" in refused.output
+    assert "table nothing does not exist" in run("explain", "select * from nothing").output
+
+
 def test_verify_finds_equal_tables(home: Settings) -> None:
     done = run("verify", "--json")
     assert done.exit_code == 0
