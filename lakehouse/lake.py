@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from minio import Minio
     from pydantic import SecretStr
-    from pyiceberg.catalog import Catalog as IcebergCatalog
 
     from lakehouse.ledger.ledger import Ledger
     from lakehouse.snapshots.objects import ObjectStore
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from lakehouse.specs.loader import Catalog
     from lakehouse.tables.committer import Committer
     from lakehouse.tables.decisions import Decisions
+    from lakehouse.tables.iceberg import LakehouseCatalog
     from lakehouse.tables.locks import TableLocks
 
 
@@ -67,7 +67,7 @@ class Lake:
         return load_catalog(self.settings.catalog_dir, judge=judge_template)
 
     @cached_property
-    def iceberg(self) -> IcebergCatalog:
+    def iceberg(self) -> LakehouseCatalog:
         """The Iceberg SQL catalog with its file access."""
         from lakehouse.tables.iceberg import open_iceberg
 

@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.table import Table
 from sqlalchemy.exc import SQLAlchemyError
@@ -29,10 +28,12 @@ from lakehouse.tables.changes import Append, Change, FileFacts, Plan, Replace, R
 from lakehouse.tables.compaction import Announce, Compact
 from lakehouse.tables.content import MODULUS
 from lakehouse.tables.current import check_current, file_name, read_current, write_current
+from lakehouse.tables.iceberg import LakehouseCatalog
 from lakehouse.tables.layout import LayoutRules
 from lakehouse.tables.locks import TableLocks
 from lakehouse.tables.normalize import check_frame, mismatch
 from lakehouse.tables.producer import LiveFiles, OutcomeUnknown, commit_files, key_in, live_files
+from lakehouse.tables.recovery import require_no_lost_table
 from lakehouse.tables.registry import ensure_table, unregistered_versions, versions_of
 from lakehouse.tables.scan import scan_rows
 from lakehouse.tables.split import Key, key_of, partition_of, split_frame
@@ -84,7 +85,7 @@ class Committer:
 
     def __init__(
         self,
-        iceberg: IcebergCatalog,
+        iceberg: LakehouseCatalog,
         catalog: Catalog,
         locks: TableLocks,
         run_id: str,
@@ -111,6 +112,8 @@ class Committer:
                 if found is not None:
                     found = self.iceberg.load_table(name)
                     check_current(found)
+                else:
+                    require_no_lost_table(self.iceberg, name)
                 self._register(self, specs if found is None else unregistered_versions(found, specs))
                 made = ensure_table(self.iceberg, self.catalog, name)
                 write_current(made)

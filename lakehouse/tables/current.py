@@ -36,15 +36,15 @@ def check_current(table: Table) -> None:
         return
     raise ConflictError(
         f"{'.'.join(table.name())}: metadata/CURRENT names {name}, and the Iceberg catalog stands at "
-        f"{file_name(table.metadata_location)}. The catalog's database was probably restored from a backup; point the "
-        "table at CURRENT first. Nothing was changed"
+        f"{file_name(table.metadata_location)}. The catalog's database was probably restored from a backup; run "
+        "`lakehouse restore` first. Nothing was changed"
     )
 
 
 def _knows(table: Table, name: str) -> bool:
     log = {file_name(entry.metadata_file) for entry in table.metadata.metadata_log}
     newest = file_name(table.metadata_location)
-    return name in log | {newest} or _version(name) < _version(newest)
+    return name in log | {newest} or metadata_version(name) < metadata_version(newest)
 
 
 def file_name(location: str) -> str:
@@ -56,6 +56,7 @@ def _current_location(table: Table) -> str:
     return f"{table.metadata_location.rpartition('/')[0]}/CURRENT"
 
 
-def _version(name: str) -> int:
+def metadata_version(name: str) -> int:
+    """The number at the beginning of a metadata file's name; 0 where there is none."""
     number = name.partition("-")[0]
     return int(number) if number.isdigit() else 0

@@ -118,9 +118,9 @@ class LakehouseCatalog(SqlCatalog):
         with self._guard:
             metadata = self._known.get(location)
         if metadata is None:
-            metadata = FromInputFile.table_metadata(self._file_io(location).new_input(location))
+            metadata = FromInputFile.table_metadata(self.file_io(location).new_input(location))
             self._remember(location, metadata)
-        return Table(parts, metadata, location, self._file_io(location), self)
+        return Table(parts, metadata, location, self.file_io(location), self)
 
     def _location(self, namespace: str, name: str) -> str | None:
         query = select(IcebergTables.metadata_location).where(
@@ -133,7 +133,7 @@ class LakehouseCatalog(SqlCatalog):
         with Session(self.engine) as session:
             return session.scalar(query)
 
-    def _file_io(self, location: str) -> FileIO:
+    def file_io(self, location: str) -> FileIO:
         """One file access for all tables, so that its connections are kept."""
         with self._guard:
             if self._io is None:
@@ -141,23 +141,31 @@ class LakehouseCatalog(SqlCatalog):
             return self._io
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
-        return self._file_io(location or self.properties["warehouse"])
+        return self.file_io(location or self.properties["warehouse"])
 
     def _remember(self, location: str, metadata: TableMetadata) -> None:
         with self._guard:
             self._known[location] = metadata
 
+    def point(self, name: str, old: str, location: str) -> None:
+        """Let a table be what another metadata file says; CommitFailedException if it is not at `old` any more."""
+        if not self._move(name, old, location):
+            raise CommitFailedException(f"{name} was changed by somebody else")
+
     def _swap(self, table: Table, location: str) -> bool:
-        namespace, name = table.name()[:-1], table.name()[-1]
+        return self._move(".".join(table.name()), table.metadata_location, location)
+
+    def _move(self, table: str, old: str, location: str) -> bool:
+        namespace, _, name = table.rpartition(".")
         change = (
             update(IcebergTables)
             .where(
                 IcebergTables.catalog_name == self.name,
-                IcebergTables.table_namespace == ".".join(namespace),
+                IcebergTables.table_namespace == namespace,
                 IcebergTables.table_name == name,
-                IcebergTables.metadata_location == table.metadata_location,
+                IcebergTables.metadata_location == old,
             )
-            .values(metadata_location=location, previous_metadata_location=table.metadata_location)
+            .values(metadata_location=location, previous_metadata_location=old)
         )
         with Session(self.engine) as session:
             changed = session.execute(change).rowcount  # type: ignore[attr-defined]

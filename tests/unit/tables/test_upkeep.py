@@ -314,7 +314,7 @@ def test_a_catalog_older_than_the_table_removes_nothing(committer: Committer) ->
     backup = load(committer).metadata_location
     replace(committer, 0, ["new"])
     newest = load(committer).metadata_location
-    iceberg = committer.iceberg
+    iceberg: SqlCatalog = committer.iceberg
     assert isinstance(iceberg, SqlCatalog)
     change = text("update iceberg_tables set metadata_location = :location where table_name = 'outcomes'")
     with iceberg.engine.begin() as connection:
@@ -347,7 +347,7 @@ def test_a_tag_made_after_the_plan_is_never_dropped(committer: Committer, tmp_pa
     """With our catalog, and with PyIceberg's own, which loads the table anew for each commit."""
     for number in range(4):
         replace(committer, 0, [f"v{number}"])
-    iceberg = committer.iceberg
+    iceberg: SqlCatalog = committer.iceberg
     if plain:
         iceberg = SqlCatalog("lakehouse", **{k: str(v) for k, v in iceberg.properties.items()})
     stale = iceberg.load_table(TABLE)
