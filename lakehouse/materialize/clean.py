@@ -17,7 +17,7 @@ from lakehouse.materialize.books import check_books
 from lakehouse.materialize.days import checked_days, dataset_of, days_by_dataset, raw_partition, record_partition
 from lakehouse.materialize.entries import entry_words
 from lakehouse.materialize.frames import FittedDay, fit_day, outcome_row, reject_row
-from lakehouse.materialize.holds import Hold, holds_of, keeps_rows, raw_marks, template_of
+from lakehouse.materialize.holds import Hold, holds_of, keeps_rows, raw_marks, raw_names, template_of
 from lakehouse.materialize.index import RunNotes, describe_partition, record_commit, record_state
 from lakehouse.materialize.pages import PageParser, Row, is_parsed, parse_job
 from lakehouse.materialize.result import PartitionResult, ProgressSink, ignore_progress
@@ -96,7 +96,7 @@ def _clean_and_commit(
     for dataset, group in days_by_dataset(lake, list(marks)).items():
         good = [cleaned[day] for day in group if day in cleaned]
         say(f"committing {dataset} of {len(good)} days")
-        frames = _commit(lake, notes, dataset, good, marks)
+        frames = _commit(lake, notes, dataset, good)
         found |= {(table, day): frame for table, frame in reversed(frames.items()) for day in group}
     return found
 
@@ -173,7 +173,7 @@ def clean_raw_day(lake: Lake, raw: RawDay, parser: PageParser, hold: Hold | None
     return fitted
 
 
-def _commit(lake: Lake, notes: RunNotes, dataset: str, days: Sequence[FittedDay], marks: Marks) -> dict[str, pa.Table]:
+def _commit(lake: Lake, notes: RunNotes, dataset: str, days: Sequence[FittedDay]) -> dict[str, pa.Table]:
     """Replace the days' partitions in rejects, outcomes, then records: whoever sees a record finds its books."""
     placed = [(fitted, record_partition(lake, fitted.source_day)) for fitted in days]
     partitions = [partition for _, partition in placed]
@@ -182,7 +182,7 @@ def _commit(lake: Lake, notes: RunNotes, dataset: str, days: Sequence[FittedDay]
     filled = [partition for fitted, partition in placed if fitted.day.outcomes]
     set_first_effective(lake.committer, lake.decisions, dataset, filled)
     for commit in commits:
-        record_commit(lake, notes, commit, partitions, lambda partition: marks[partition.day])
+        record_commit(lake, notes, commit, partitions, lambda partition: raw_names(lake, partition.day))
     for fitted, partition in placed:
         notes.rows[partition.day] = dict(Counter(outcome.outcome.value for outcome in fitted.day.outcomes))
     return frames

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from lakehouse.clean import article_features, articles_current, source_daily
 from lakehouse.lake import Lake
 from lakehouse.ledger.partitions import ENDED_STATES, PartitionIndex
 from lakehouse.materialize.days import checked_days, dataset_of, days_by_dataset, raw_partition, record_partition
-from lakehouse.materialize.index import RunNotes, describe_partition, parent_name, record_commit, record_state
+from lakehouse.materialize.index import RunNotes, describe_partition, partition_name, record_commit, record_state
 from lakehouse.materialize.result import PartitionResult, ProgressSink, ignore_progress
 from lakehouse.model.partition import Layer, Partition, PartitionState, SourceDay
 from lakehouse.specs.base import split_ref
@@ -156,15 +157,19 @@ def _parents(lake: Lake, table: str, partition: Partition) -> list[str]:
     if table == CURRENT:
         return []
     record = lake.catalog.schema(dataset_of(lake, partition.day), None).table
-    return [parent_name(lake, record, record_partition(lake, partition.day))]
+    return [partition_name(record, record_partition(lake, partition.day))]
 
 
 def _settle(lake: Lake, notes: RunNotes, made: Sequence[tuple[str, SourceDay]], behind: Collection[SourceDay]) -> None:
-    """Record the states: those of the clean partitions."""
+    """Record the states: those of the clean partitions; what looks across days is complete unless it is behind."""
     for day in notes.days:
         table = lake.catalog.schema(dataset_of(lake, day), None).table
         info = PartitionIndex(lake.ledger).get(Layer.CLEAN, table, record_partition(lake, day))
         ended = info is not None and info.state in ENDED_STATES and day not in behind
         notes.states[day] = info.state if info is not None and ended else PartitionState.OPEN
     for table, day in made:
-        record_state(lake, notes, table, feature_partition(lake, table, day))
+        if table != CURRENT:
+            record_state(lake, notes, table, feature_partition(lake, table, day))
+    for day in {day.source: day for table, day in made if table == CURRENT}.values():
+        state = PartitionState.OPEN if day in behind else PartitionState.COMPLETE
+        record_state(lake, replace(notes, states={day: state}), CURRENT, feature_partition(lake, CURRENT, day))

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from lakehouse.lake import Lake
 from lakehouse.ledger.partitions import ENDED_STATES, PartitionIndex, PartitionInfo
+from lakehouse.materialize.days import LAYERS
 from lakehouse.materialize.result import PREVIEW_ROWS, PartitionResult
 from lakehouse.model.partition import Layer, Partition, PartitionState, SourceDay
 from lakehouse.tables.columns import PARTITION_COLUMNS
@@ -103,14 +104,16 @@ def _record(
     same = known if known is not None and (known.checksum, known.row_count) == (size.checksum, size.rows) else None
     if commit.changed and same is None and (known is not None or size.rows):
         notes.changed.add((commit.table, partition.day))
+    if same is None and layer is Layer.CLEAN:
+        reopen_later_layers(lake, partition.day, after=layer)
     info = replace(
-        _nothing(lake, notes, commit.table, partition),
+        describe_nothing(lake, notes, commit.table, partition),
         file_count=size.files,
         row_count=size.rows,
         byte_size=size.bytes,
         state=same.state if same else PartitionState.OPEN,
         checksum=size.checksum,
-        table_snapshot_id=same.table_snapshot_id if same else commit.snapshot_id,
+        table_snapshot_id=same.table_snapshot_id if same else commit.snapshot_id if size.files else None,
         parents=parents,
     )
     if same is None or (same.parents, same.file_count) != (info.parents, info.file_count):
@@ -127,22 +130,23 @@ def record_state(lake: Lake, notes: RunNotes, table: str, partition: Partition) 
     known = index.get(layer, table, key)
     if known is None:
         if state is PartitionState.FAILED:
-            index.record(replace(_nothing(lake, notes, table, partition), state=state))
+            index.record(replace(describe_nothing(lake, notes, table, partition), state=state))
         return
     failed_again = state is PartitionState.FAILED and known.state in ENDED_STATES and not notes.touched(partition.day)
     if known.state is not state and not failed_again:
         index.set_state(layer, table, key, state)
 
 
-def reopen_later_layers(lake: Lake, day: SourceDay) -> None:
-    """Say of a day's clean and feature partitions that they are behind, before raw gets more rows."""
-    index = PartitionIndex(lake.ledger)
-    for info in index.list(source=day.source, dt=day.dt):
-        if info.layer is not Layer.RAW and info.state in ENDED_STATES:
+def reopen_later_layers(lake: Lake, day: SourceDay, *, after: Layer = Layer.RAW) -> None:
+    """Say of a day's partitions in the layers after one that they are behind, before or as that one changes."""
+    index, later = PartitionIndex(lake.ledger), LAYERS[LAYERS.index(after) + 1 :]
+    infos = [*index.list(source=day.source, dt=day.dt), *index.list(source=day.source, dt=NO_DAY)]
+    for info in infos:
+        if info.layer in later and info.state in ENDED_STATES:
             index.set_state(info.layer, info.table, info.partition, PartitionState.OPEN)
 
 
-def _nothing(lake: Lake, notes: RunNotes, table: str, partition: Partition) -> PartitionInfo:
+def describe_nothing(lake: Lake, notes: RunNotes, table: str, partition: Partition) -> PartitionInfo:
     """The row of a partition that holds nothing."""
     facts = notes.facts(lake, table)
     folders = [folder for folder in partition.path.split("/") if folder.partition("=")[0] in facts.partitioned]
@@ -159,10 +163,15 @@ def _nothing(lake: Lake, notes: RunNotes, table: str, partition: Partition) -> P
     )
 
 
-def parent_name(lake: Lake, table: str, partition: Partition) -> str:
-    """How a partition is named as a parent of another, with the content it had: `<table>/<path>#<checksum>`."""
+def partition_name(table: str, partition: Partition) -> str:
+    """How a partition is named as a parent of another: `<table>/<path>`."""
+    return f"{table}/{partition.path}"
+
+
+def content_mark(lake: Lake, table: str, partition: Partition) -> str:
+    """A partition with the content that it has by the index: `<table>/<path>#<checksum>`."""
     known = PartitionIndex(lake.ledger).get(_layer(table), table, indexed_partition(lake, table, partition))
-    return f"{table}/{partition.path}#{(known.checksum if known else None) or ''}"
+    return f"{partition_name(table, partition)}#{(known.checksum if known else None) or ''}"
 
 
 def describe_partition(

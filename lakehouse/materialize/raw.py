@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,13 +25,14 @@ from lakehouse.materialize.index import (
     record_state,
     reopen_later_layers,
 )
+from lakehouse.materialize.marks import newest_marks, next_mark
 from lakehouse.materialize.result import PartitionResult, ProgressSink, ignore_progress
 from lakehouse.model.fetch import EndedTask, Entry, Fetch, FetchKind
 from lakehouse.model.partition import Layer, PartitionState, SourceDay
 from lakehouse.snapshots.batches import Batch, load_batch
-from lakehouse.tables.decisions import Decision
 from lakehouse.tables.normalize import to_arrow
 
+TASK_COLUMNS = ("task_id", "name", "kind", "url_fp", "state", "reason")
 DATASETS = ("tasks", "entries", "fetches")
 """In the order of their commits: whoever sees a fetch can find its task."""
 
@@ -122,15 +124,19 @@ def batch_frames(lake: Lake, batch: Batch) -> dict[str, pa.Table]:
 
 def _settle(lake: Lake, notes: RunNotes) -> None:
     """Decide and record how far each day has come."""
+    if not notes.days:
+        return
+    known = newest_marks(lake, {day.source for day in notes.days})
     decisions = []
     for day in notes.days:
         counts = Queue(lake.ledger).counts(day.source, day.dt)
         notes.rows[day] = {str(state): count for state, count in counts.items()}
         notes.states[day] = _state(lake, day, notes)
-        if notes.states[day] in (PartitionState.COMPLETE, PartitionState.EMPTY):
-            decisions.append(_completion(lake, day, notes))
-    if decisions:
-        lake.decisions.record_all(decisions)
+        rows = {name: _rows(lake, day, name) for name in DATASETS}
+        decision = next_mark(known.get(day), raw_partition(lake, day), notes.states[day], rows)
+        if decision is not None:
+            decisions.append(decision)
+    lake.decisions.record_all(decisions)
     for dataset in DATASETS:
         for day in notes.days:
             record_state(lake, notes, f"raw.{dataset}", raw_partition(lake, day, dataset))
@@ -142,16 +148,13 @@ def _state(lake: Lake, day: SourceDay, notes: RunNotes) -> PartitionState:
         return PartitionState.FAILED
     if not Queue(lake.ledger).due_tasks_ended(day.source, day.dt) or BatchIndex(lake.ledger).uploaded(*_key(day)):
         return PartitionState.OPEN
-    columns = ["task_id", "name", "kind", "url_fp", "state", "reason"]
-    tasks = lake.committer.scan("raw.tasks", [raw_partition(lake, day, "tasks")], columns).to_pylist()
-    newest = {(task["name"], task["url_fp"]): task for task in sorted(tasks, key=lambda task: task["task_id"])}
-    lists = [task for task in newest.values() if task["kind"] == FetchKind.LIST]
-    broken = [task for task in lists if task["state"] == TaskState.FAILED]
+    tasks = lake.committer.scan("raw.tasks", [raw_partition(lake, day, "tasks")], TASK_COLUMNS).to_pylist()
+    lists, broken = judge_lists(tasks)
     if broken:
         reasons = ", ".join(sorted({task["reason"] or "unknown" for task in broken}))
-        told = f"{day.key}: {len(broken)} of {len(lists)} list pages could not be read ({reasons})"
+        told = f"{day.key}: {len(broken)} of {lists} list pages could not be read ({reasons})"
         notes.messages[day] = f"{told}, so entries may be missing"
-        if len(broken) == len(lists):
+        if len(broken) == lists:
             notes.errors[day] = f"{told}; what was tried is in raw.fetches, run again once the site answers"
         return PartitionState.FAILED
     if any(task["kind"] != FetchKind.LIST for task in tasks) or _rows(lake, day, "entries"):
@@ -159,17 +162,11 @@ def _state(lake: Lake, day: SourceDay, notes: RunNotes) -> PartitionState:
     return PartitionState.EMPTY
 
 
-def _completion(lake: Lake, day: SourceDay, notes: RunNotes) -> Decision:
-    partition = raw_partition(lake, day)
-    return Decision(
-        kind="completion",
-        payload={"state": notes.states[day].value, **{name: _rows(lake, day, name) for name in sorted(DATASETS)}},
-        dataset="fetches",
-        source=day.source,
-        dt=day.dt,
-        schema_version=partition.schema_version,
-        reason="all due tasks of the day have ended and their uploads are committed",
-    )
+def judge_lists(tasks: Sequence[Mapping[str, Any]]) -> tuple[int, list[Mapping[str, Any]]]:
+    """How many list pages the newest tasks of a day ask for, and those that could not be read."""
+    newest = {(task["name"], task["url_fp"]): task for task in sorted(tasks, key=lambda task: task["task_id"])}
+    lists = [task for task in newest.values() if task["kind"] == FetchKind.LIST]
+    return len(lists), [task for task in lists if task["state"] == TaskState.FAILED]
 
 
 def _rows(lake: Lake, day: SourceDay, dataset: str) -> int:

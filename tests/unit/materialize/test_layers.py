@@ -50,6 +50,8 @@ def of(results: Sequence[PartitionResult], table: str) -> dict[SourceDay, Partit
 
 def snapshots(lake: Lake) -> dict[str, int | None]:
     """The current table snapshot of every table."""
+    for name in lake.catalog.tables():
+        lake.committer.table(name)  # one that nothing was written to yet is made here, which is a decision
     return {name: lake.committer.table(name).metadata.current_snapshot_id for name in lake.catalog.tables()}
 
 
@@ -209,7 +211,7 @@ def test_the_index_says_what_the_tables_hold(lake: Lake) -> None:
     assert made is not None
     assert (raw.row_count, raw.state, raw.file_count) == (5, PartitionState.COMPLETE, 1)
     assert (made.row_count, made.state) == (4, PartitionState.COMPLETE)
-    assert made.parents[0] == f"raw.fetches/source=demo_daily/dt=2025-03-08/schema_version=1#{raw.checksum}"
+    assert made.parents[0] == "raw.fetches/source=demo_daily/dt=2025-03-08/schema_version=1"
     assert made.completed_at is not None
 
 
