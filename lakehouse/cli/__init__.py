@@ -23,6 +23,7 @@ COMMANDS = {
     "extract": "parse page files and print one JSON line a page",
     "fix": "correct published days with a reason; roll back and redo",
     "materialize": "make raw, clean and feature partitions without Dagster",
+    "rebuild": "make the ledger's index anew from tables and objects",
     "restore": "put tables back into an Iceberg catalog that was lost",
     "schema": "versions of datasets: start, compare, check, and which days each covers",
     "serve": "open the Dagster UI on this lake",

@@ -54,7 +54,7 @@ class PartitionIndex:
     def record(self, info: PartitionInfo) -> None:
         """Insert or replace what is known of a partition; keeps its first `created_at`."""
         now = self.ledger.clock.now_utc()
-        values = _values(info)
+        values = partition_values(info)
         ended = info.state in ENDED_STATES
         insert = self.ledger.insert(partition_info).values(
             **values, created_at=now, updated_at=now, completed_at=now if ended else None
@@ -124,7 +124,8 @@ def _key(layer: Layer, table: str, partition: Partition) -> tuple[sa.ColumnEleme
     )
 
 
-def _values(info: PartitionInfo) -> dict[str, Any]:
+def partition_values(info: PartitionInfo) -> dict[str, Any]:
+    """The columns of a row, its times aside."""
     values = asdict(info)
     for name in ("partition", "table", "created_at", "updated_at", "completed_at"):
         del values[name]

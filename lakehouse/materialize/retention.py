@@ -101,7 +101,12 @@ def _decision(lake: Lake, one: Retirement) -> Decision:
     layer = one.table.partition(".")[0]
     return Decision(
         kind=KIND,
-        payload={"table": one.table, "before": one.before.isoformat(), "days": [str(day.dt) for day in one.partitions]},
+        payload={
+            "table": one.table,
+            "before": one.before.isoformat(),
+            "days": [str(day.dt) for day in one.partitions],
+            "versions": [day.schema_version for day in one.partitions],
+        },
         dataset=lake.catalog.table_schema(one.table, None).dataset,
         source=one.source,
         dt=one.partitions[-1].dt,
@@ -131,7 +136,7 @@ def _mark_retired(lake: Lake) -> None:
             for info in index.list(layer=layer, source=source):
                 if info.partition.dt < before and info.state is not PartitionState.RETIRED and _has_days(lake, info):
                     gone = replace(info, state=PartitionState.RETIRED, is_active=False, checksum=EMPTY_HASH)
-                    index.record(replace(gone, file_count=0, row_count=0, byte_size=0))
+                    index.record(replace(gone, file_count=0, row_count=0, byte_size=0, table_snapshot_id=None))
 
 
 def _has_days(lake: Lake, info: PartitionInfo) -> bool:

@@ -89,8 +89,14 @@ def live_files(table: Table, keys: Collection[Key]) -> LiveFiles:
 
 def all_files(table: Table) -> tuple[dict[Key, list[DataFile]], set[Key]]:
     """All live data files by partition, and the partitions that carry delete files (`()` stands for all of them)."""
+    entries, deletes = all_entries(table)
+    return {key: [one.data_file for one in some] for key, some in entries.items()}, deletes
+
+
+def all_entries(table: Table) -> tuple[dict[Key, list[ManifestEntry]], set[Key]]:
+    """As `all_files`, with the table snapshot and the sequence number that added each file."""
     snapshot = table.current_snapshot()
-    files: dict[Key, list[DataFile]] = {}
+    files: dict[Key, list[ManifestEntry]] = {}
     deletes: set[Key] = set()
     manifests = snapshot.manifests(table.io) if snapshot else []
     for manifest, held in zip(manifests, _read_manifests(table, manifests), strict=True):
@@ -98,7 +104,7 @@ def all_files(table: Table) -> tuple[dict[Key, list[DataFile]], set[Key]]:
             deletes |= held.by_key.keys()
             continue
         for key, entries in held.by_key.items():
-            files.setdefault(key, []).extend(entry.data_file for entry in entries)
+            files.setdefault(key, []).extend(entries)
     return files, deletes
 
 
