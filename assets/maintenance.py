@@ -6,6 +6,8 @@ from typing import Any
 
 import dagster as dg
 
+from lakehouse.materialize.holdings import refresh_sizes
+from lakehouse.materialize.reconcile import reconcile
 from lakehouse.materialize.retention import retire
 from lakehouse.materialize.views import refresh_views
 from lakehouse.query.locations import read_locations
@@ -66,6 +68,8 @@ def compaction(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Small files of partitions are put together."""
     lake = context.resources.lake
     found = compact_tables(lake.committer, sorted(read_locations(lake.iceberg)))
+    for one in found:
+        refresh_sizes(lake, one.table, [part.partition for part in one.partitions])
     done = [part for one in found for part in one.partitions]
     files = {name: sum(getattr(part, name) for part in done) for name in ("files_before", "files_after")}
     return _result(found, partitions=len(done), refused=sum(len(one.refused) for one in found), **files)
@@ -95,6 +99,13 @@ def views(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     return _result(changed, views=len(changed))
 
 
+@_asset("books", after="views")
+def books(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    """Catalog, ledger, tables and objects are compared, pages by a sample; what does not fit is listed."""
+    found = list(reconcile(context.resources.lake))
+    return _result([f"{one.kind}: {one.subject} {one.detail}" for one in found], findings=len(found))
+
+
 @_asset("history")
 def history(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Old runs leave Dagster's own storage."""
@@ -110,7 +121,7 @@ def _result(reports: Sequence[Any], **totals: int) -> dg.MaterializeResult[None]
     )
 
 
-STEPS = [retention, compaction, manifests, expiry, views, history]
+STEPS = [retention, compaction, manifests, expiry, views, books, history]
 maintenance = dg.define_asset_job(
     "maintenance",
     selection=dg.AssetSelection.groups(GROUP),

@@ -174,11 +174,14 @@ def _retain(lake: Lake, apply: bool, grace: timedelta | None = None) -> Report:
 def _compact(
     lake: Lake, tables: Sequence[str], apply: bool, rules: Any = None, observe: timedelta | None = None
 ) -> Report:
+    from lakehouse.materialize.holdings import refresh_sizes
     from lakehouse.tables.small_files import OBSERVATION, compact_tables
 
     names = tables or _all_tables(lake)
     observe = OBSERVATION if observe is None else observe
     found = compact_tables(lake.committer, names, rules, observe=observe, apply=apply)
+    for one in found if apply else ():
+        refresh_sizes(lake, one.table, [part.partition for part in one.partitions])
     return {"compaction": [asdict(one) for one in found]}
 
 

@@ -1,4 +1,4 @@
-"""The whole index replaced at once: a reader sees the old or the new one."""
+"""The index as a whole and row by row, for those who mend it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from lakehouse.ledger.batches import BatchRow
 from lakehouse.ledger.ledger import Ledger
-from lakehouse.ledger.partitions import ENDED_STATES, PartitionInfo, partition_values
+from lakehouse.ledger.partitions import ENDED_STATES, PartitionInfo, partition_key, partition_values
 from lakehouse.ledger.tables import batch, partition_info
 
 
@@ -32,6 +32,20 @@ def replace_index(
         for table, values in ((partition_info, infos), (batch, rows)):
             if values:
                 connection.execute(ledger.insert(table).on_conflict_do_nothing(), values)
+
+
+def write_batch(ledger: Ledger, row: BatchRow) -> None:
+    """Write one batch, in place of what is known of it."""
+    values = {**_without_key(asdict(row)), "object_key": row.key}
+    insert = ledger.insert(batch).values(**values)
+    with ledger.write() as connection:
+        connection.execute(insert.on_conflict_do_update(index_elements=[batch.c.batch_id], set_=values))
+
+
+def drop_row(ledger: Ledger, info: PartitionInfo) -> None:
+    """Forget one partition."""
+    with ledger.write() as connection:
+        connection.execute(sa.delete(partition_info).where(*partition_key(info.layer, info.table, info.partition)))
 
 
 def _without_key(values: dict[str, object]) -> dict[str, object]:

@@ -69,7 +69,7 @@ class PartitionIndex:
 
     def get(self, layer: Layer, table: str, partition: Partition) -> PartitionInfo | None:
         """What is known of one partition, or None."""
-        query = sa.select(partition_info).where(*_key(layer, table, partition))
+        query = sa.select(partition_info).where(*partition_key(layer, table, partition))
         with self.ledger.read() as connection:
             row = connection.execute(query).mappings().one_or_none()
         return None if row is None else _info(row)
@@ -107,13 +107,14 @@ class PartitionIndex:
             changed["completed_at"] = now if state in ENDED_STATES else None
         with self.ledger.write() as connection:
             done = connection.execute(
-                sa.update(partition_info).where(*_key(layer, table, partition)).values(**changed)
+                sa.update(partition_info).where(*partition_key(layer, table, partition)).values(**changed)
             ).rowcount
         if not done:
             raise UnknownNameError(f"{table} has no recorded partition {partition.path}; materialize it first")
 
 
-def _key(layer: Layer, table: str, partition: Partition) -> tuple[sa.ColumnElement[bool], ...]:
+def partition_key(layer: Layer, table: str, partition: Partition) -> tuple[sa.ColumnElement[bool], ...]:
+    """The conditions that one row fits."""
     columns = partition_info.c
     return (
         columns.layer == layer,

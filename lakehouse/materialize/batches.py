@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 
 import polars as pl
@@ -20,12 +20,13 @@ KEY = re.compile(r"batch/(?P<source>[^/]+)/(?P<y>\d{4})/(?P<m>\d\d)/(?P<d>\d\d)/
 KINDS = ("tasks", "entries", "fetches")
 
 
-def derive_batches(lake: Lake) -> Iterator[BatchRow]:
+def derive_batches(lake: Lake, gone: Collection[str] = ()) -> Iterator[BatchRow]:
     """Every batch in the object store, oldest first; committed where all raw tables hold its rows.
 
-    The table snapshots that held it are not known any more. Raises UnavailableError where the store does not answer.
+    The table snapshots that held it are not known any more; `gone` are data files that are lost. Raises
+    UnavailableError where the store does not answer.
     """
-    counts = _counts(lake)
+    counts = _counts(lake, gone)
     retired = {one.day for one in retired_partitions(lake).get(Layer.RAW, ())}
     for info in sorted(lake.store.list(PREFIX), key=lambda one: (one.modified, one.key)):
         found = KEY.fullmatch(info.key)
@@ -53,11 +54,11 @@ def _row(
     )
 
 
-def _counts(lake: Lake) -> dict[str, dict[str, int]]:
+def _counts(lake: Lake, gone: Collection[str]) -> dict[str, dict[str, int]]:
     """Rows in the raw tables, by batch and kind."""
     found: dict[str, dict[str, int]] = {}
     for kind in KINDS:
-        frame = pl.DataFrame(lake.committer.scan(f"raw.{kind}", None, ["batch_id"]))
+        frame = pl.DataFrame(lake.committer.scan(f"raw.{kind}", None, ["batch_id"], without=gone))
         for batch_id, rows in frame.group_by("batch_id").len().iter_rows():
             found.setdefault(batch_id, {})[kind] = rows
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -106,16 +106,18 @@ def audit_books(lake: Lake, days: Iterable[SourceDay]) -> BooksAudit:
     )
 
 
-def audit_all_books(lake: Lake) -> BooksAudit:
-    """The books of all days that raw or clean tables hold."""
-    return _audit(lake, None, None)
+def audit_all_books(lake: Lake, gone: Collection[str] = ()) -> BooksAudit:
+    """The books of all days that raw or clean tables hold, but for data files that are known to be `gone`."""
+    return _audit(lake, None, None, gone)
 
 
-def _audit(lake: Lake, raw: Sequence[Partition] | None, clean: Sequence[Partition] | None) -> BooksAudit:
-    fetches = _scan(lake, "raw.fetches", raw, PAGE)
-    outcomes = _scan(lake, "clean.outcomes", clean, [*PAGE, "schema_version", "outcome", "rows_out"])
+def _audit(
+    lake: Lake, raw: Sequence[Partition] | None, clean: Sequence[Partition] | None, gone: Collection[str] = ()
+) -> BooksAudit:
+    fetches = _scan(lake, "raw.fetches", raw, PAGE, gone)
+    outcomes = _scan(lake, "clean.outcomes", clean, [*PAGE, "schema_version", "outcome", "rows_out"], gone)
     tables = [specs[-1].table for specs in lake.catalog.schemas.values() if specs[-1].frame == "record"]
-    rows = pl.concat([_scan(lake, table, clean, [*PAGE, "schema_version"]) for table in tables])
+    rows = pl.concat([_scan(lake, table, clean, [*PAGE, "schema_version"], gone) for table in tables])
     pages = join_pages(fetches, _pinned(lake, outcomes), _pinned(lake, rows))
     return BooksAudit(tuple(balance(_without_retired(lake, pages))))
 
@@ -127,8 +129,10 @@ def _without_retired(lake: Lake, pages: pl.DataFrame) -> pl.DataFrame:
     return pages.join(pl.DataFrame(days, schema={"source": pl.String, "dt": pl.Date}), on=KEY, how="anti")
 
 
-def _scan(lake: Lake, table: str, partitions: Sequence[Partition] | None, columns: Sequence[str]) -> pl.DataFrame:
-    frame: pa.Table = lake.committer.scan(table, partitions, columns)
+def _scan(
+    lake: Lake, table: str, partitions: Sequence[Partition] | None, columns: Sequence[str], gone: Collection[str]
+) -> pl.DataFrame:
+    frame: pa.Table = lake.committer.scan(table, partitions, columns, without=gone)
     return pl.DataFrame(frame)
 
 

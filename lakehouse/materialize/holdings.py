@@ -1,8 +1,11 @@
-"""What the tables hold of each partition, read from manifests and file names: the truth behind the index."""
+"""What the tables hold of each partition, read from manifests and file names: the truth behind the index.
+
+`gone` are data files, by plain path, that are known to be lost: their rows count as not there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -12,6 +15,7 @@ from pyiceberg.manifest import ManifestEntry
 from pyiceberg.table import Table
 
 from lakehouse.lake import Lake
+from lakehouse.ledger.partitions import PartitionIndex
 from lakehouse.materialize.index import indexed_partition
 from lakehouse.materialize.retention import KIND as RETENTION
 from lakehouse.model.partition import Layer, Partition
@@ -79,30 +83,30 @@ def retired_partitions(lake: Lake) -> dict[Layer, set[Partition]]:
     return found
 
 
-def covered(lake: Lake) -> set[Partition]:
+def covered(lake: Lake, gone: Collection[str] = ()) -> set[Partition]:
     """Partitions of `clean.outcomes` that speak of just the fetches that raw holds of their day."""
-    fetches = _fingerprints(_scan(lake, "raw.fetches", [*DAY, "fetch_id"]), DAY, ["fetch_id"])
-    outcomes = _fingerprints(_scan(lake, "clean.outcomes", [*VERSION, "fetch_id"]), VERSION, ["fetch_id"])
+    fetches = _fingerprints(_scan(lake, "raw.fetches", [*DAY, "fetch_id"], gone), DAY, ["fetch_id"])
+    outcomes = _fingerprints(_scan(lake, "clean.outcomes", [*VERSION, "fetch_id"], gone), VERSION, ["fetch_id"])
     return _partitions(outcomes.join(fetches, on=[*DAY, "rows", "mark"], how="semi"))
 
 
-def promised_rows(lake: Lake) -> Mapping[Partition, int]:
+def promised_rows(lake: Lake, gone: Collection[str] = ()) -> Mapping[Partition, int]:
     """Clean rows that the outcomes of each partition promise."""
-    outcomes = _scan(lake, "clean.outcomes", [*VERSION, "rows_out"])
+    outcomes = _scan(lake, "clean.outcomes", [*VERSION, "rows_out"], gone)
     summed = outcomes.group_by(VERSION).agg(pl.col("rows_out").sum())
     return {Partition(source, dt, version): int(rows) for source, dt, version, rows in summed.iter_rows()}
 
 
-def computed(lake: Lake, records: str, features: str) -> set[Partition]:
+def computed(lake: Lake, records: str, features: str, gone: Collection[str] = ()) -> set[Partition]:
     """Partitions of a table of records whose rows are just those that a feature table holds features of."""
     columns = ["url_fp", "fetch_id", "content_hash"]
-    clean = _fingerprints(_scan(lake, records, [*VERSION, *columns]), VERSION, columns)
-    made = _fingerprints(_scan(lake, features, [*DAY, *columns]), DAY, columns)
+    clean = _fingerprints(_scan(lake, records, [*VERSION, *columns], gone), VERSION, columns)
+    made = _fingerprints(_scan(lake, features, [*DAY, *columns], gone), DAY, columns)
     return _partitions(clean.join(made, on=[*DAY, "rows", "mark"], how="semi"))
 
 
-def _scan(lake: Lake, table: str, columns: list[str]) -> pl.DataFrame:
-    return pl.DataFrame(lake.committer.scan(table, None, columns))
+def _scan(lake: Lake, table: str, columns: list[str], gone: Collection[str]) -> pl.DataFrame:
+    return pl.DataFrame(lake.committer.scan(table, None, columns, without=gone))
 
 
 def _fingerprints(frame: pl.DataFrame, by: list[str], columns: list[str]) -> pl.DataFrame:
@@ -112,3 +116,15 @@ def _fingerprints(frame: pl.DataFrame, by: list[str], columns: list[str]) -> pl.
 
 def _partitions(frame: pl.DataFrame) -> set[Partition]:
     return {Partition(source, dt, version) for source, dt, version in frame.select(VERSION).iter_rows()}
+
+
+def refresh_sizes(lake: Lake, table: str, partitions: Collection[Partition]) -> None:
+    """Let the index say how some partitions lie now; for work that moves rows between files and changes none."""
+    index, layer = PartitionIndex(lake.ledger), Layer(table.partition(".")[0])
+    held = read_holdings(lake, table) if partitions else {}
+    for one in partitions:
+        key = indexed_partition(lake, table, one)
+        known, holding = index.get(layer, table, key), held.get(key)
+        if known is not None and holding is not None:
+            moved = replace(known, file_count=holding.files, byte_size=holding.bytes)
+            index.record(replace(moved, table_snapshot_id=holding.snapshot_id))

@@ -7,7 +7,7 @@ computed of its rows. What no truth tells, such as when the index was first writ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -57,9 +57,9 @@ def rebuild(lake: Lake) -> Rebuilt:
     return Rebuilt(len(partitions), len(batches))
 
 
-def derive_partitions(lake: Lake) -> Iterator[PartitionInfo]:
-    """The rows of `partition_info` as tables and decisions tell them, by layer."""
-    truth = _Truth(lake)
+def derive_partitions(lake: Lake, gone: Collection[str] = ()) -> Iterator[PartitionInfo]:
+    """The rows of `partition_info` as tables and decisions tell them, by layer; `gone` are data files that are lost."""
+    truth = _Truth(lake, gone)
     yield from _raw(truth)
     yield from _clean(truth)
     yield from _feature(truth)
@@ -68,8 +68,9 @@ def derive_partitions(lake: Lake) -> Iterator[PartitionInfo]:
 class _Truth:
     """What is read once for all partitions."""
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: Lake, gone: Collection[str]) -> None:
         self.lake = lake
+        self.gone = gone
         self.notes = RunNotes(())
         self.marks = newest_marks(lake)
         self.retired = retired_partitions(lake)
@@ -83,22 +84,22 @@ class _Truth:
 
     @cached_property
     def covered(self) -> set[Partition]:
-        return covered(self.lake)
+        return covered(self.lake, self.gone)
 
     @cached_property
     def promised(self) -> Mapping[Partition, int]:
-        return promised_rows(self.lake)
+        return promised_rows(self.lake, self.gone)
 
     @cached_property
     def computed(self) -> set[Partition]:
-        return computed(self.lake, ARTICLES, FEATURES)
+        return computed(self.lake, ARTICLES, FEATURES, self.gone)
 
     @cached_property
     def unread_days(self) -> set[SourceDay]:
         """Days of which some list page could not be read."""
         columns = ["source", "dt", *TASK_COLUMNS]
         tasks: dict[SourceDay, list[Mapping[str, object]]] = {}
-        for task in self.lake.committer.scan("raw.tasks", None, columns).to_pylist():
+        for task in self.lake.committer.scan("raw.tasks", None, columns, without=self.gone).to_pylist():
             if task["state"] == TaskState.FAILED or task["kind"] == "list":
                 tasks.setdefault(SourceDay(task["source"], task["dt"]), []).append(task)
         return {day for day, some in tasks.items() if judge_lists(some)[1]}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -182,14 +182,22 @@ class Committer:
         return tuple(sorted(infos, key=lambda one: one.path))
 
     def scan(
-        self, table: str, partitions: Sequence[Partition] | None = None, columns: Sequence[str] | None = None
+        self,
+        table: str,
+        partitions: Sequence[Partition] | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        without: Collection[str] = (),
     ) -> pa.Table:
-        """Rows of the table, of some partitions and columns where given; types as `columns.arrow_schema` has them."""
+        """Rows of the table, of some partitions and columns where given; types as `columns.arrow_schema` has them.
+
+        Data files in `without` (plain paths) are left out: those that are known to be gone.
+        """
         specs = versions_of(self.catalog, table)
         keys = None if partitions is None else {key_of(one, specs[-1]) for one in partitions}
         found = self.table(table)
         with _reporting(table):
-            return scan_rows(found, specs, keys, columns)
+            return scan_rows(found, specs, keys, columns, without=without)
 
     def _facts_of(self, table: str, specs: tuple[SchemaSpec, ...]) -> FileFacts:
         return self._facts.setdefault(table, FileFacts(specs))

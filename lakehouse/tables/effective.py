@@ -104,9 +104,14 @@ def read_moves(decisions: Decisions, dataset: str, source: str) -> dict[date, li
 def rebuild_effective(committer: Committer, decisions: Decisions) -> int:
     """Derive `meta.effective` anew from `meta.decisions`; returns the number of pointers."""
     with committer.locks.hold(TABLE):
-        pointers = {_day(one): one for one in map(_pointer, decisions.all(KIND))}
+        pointers = decided_pointers(decisions)
         _replace(committer, pointers)
     return len(pointers)
+
+
+def decided_pointers(decisions: Decisions) -> dict[Day, Effective]:
+    """The pointers as `meta.decisions` has them, by (dataset, source, dt)."""
+    return {_day(one): one for one in map(_pointer, decisions.all(KIND))}
 
 
 def _replace(committer: Committer, pointers: Mapping[Day, Effective]) -> None:

@@ -41,9 +41,15 @@ def write_text(io: FileIO, location: str, text: str) -> None:
 
 def read_text(io: FileIO, location: str) -> str | None:
     """A small text; None where there is none."""
+    data = read_bytes(io, location)
+    return None if data is None else data.decode()
+
+
+def read_bytes(io: FileIO, location: str) -> bytes | None:
+    """A small file as it is; None where there is none."""
     files, path = resolve(io, location)
     with suppress(FileNotFoundError), files.open_input_file(path) as stream:
-        return bytes(stream.read()).decode()
+        return bytes(stream.read())
     return None
 
 

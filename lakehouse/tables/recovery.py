@@ -6,6 +6,7 @@ commit that a caller was told of is in it. What nothing decides is named and lef
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -19,10 +20,11 @@ from pyiceberg.table import StaticTable
 
 from lakehouse.errors import ConflictError, UnknownNameError
 from lakehouse.tables.current import file_name, metadata_version, write_current
-from lakehouse.tables.filesystem import read_text, resolve
+from lakehouse.tables.filesystem import read_bytes, read_text, resolve
 from lakehouse.tables.iceberg import LakehouseCatalog
 from lakehouse.tables.locks import TableLocks
 
+GZIP = b"\x1f\x8b"
 METADATA_FILE = re.compile(r"[0-9]+-[0-9a-f-]{36}(\.gz)?\.metadata\.json")
 
 
@@ -150,8 +152,8 @@ def _table_folders(iceberg: LakehouseCatalog) -> Iterator[tuple[str, str]]:
 
 def _is_table(io: FileIO, folder: str, name: str) -> bool:
     """Views have metadata files too."""
-    text = read_text(io, f"{folder}/metadata/{name}") if name.endswith(".metadata.json") else None
-    return text is None or '"table-uuid"' in text
+    data = read_bytes(io, f"{folder}/metadata/{name}") or b""
+    return b'"table-uuid"' in (gzip.decompress(data) if data.startswith(GZIP) else data)
 
 
 def _folder(iceberg: LakehouseCatalog, table: str) -> str:

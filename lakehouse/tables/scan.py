@@ -15,6 +15,7 @@ from lakehouse.specs.schema import SchemaSpec
 from lakehouse.tables.columns import arrow_type, union_columns
 from lakehouse.tables.producer import key_filter, key_in
 from lakehouse.tables.split import Key
+from lakehouse.tables.storage import plain_path
 
 ALL_ROWS = AlwaysTrue()
 
@@ -26,15 +27,19 @@ def scan_rows(
     columns: Sequence[str] | None = None,
     *,
     snapshot_id: int | None = None,
+    without: Collection[str] = (),
 ) -> pa.Table:
     """Rows of a table snapshot, of some partitions and columns where given; by default of the current one, all columns.
 
-    Columns come in the table's order and in the types of now: one that came later is null.
+    Columns come in the table's order and in the types of now: one that came later is null. Files named in `without`,
+    by plain path, are left out.
     """
     names = _known_names(table, columns)
     row_filter = AlwaysTrue() if keys is None else key_filter(table, keys)
     found = table.scan(row_filter=row_filter, snapshot_id=snapshot_id).plan_files()
     tasks = [task for task in found if keys is None or key_in(task.file) in keys]
+    if without:
+        tasks = [task for task in tasks if plain_path(task.file.file_path) not in without]
     return read_tasks(table, specs, tasks, names)
 
 

@@ -7,17 +7,23 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from infra.demo_site import run_site
 from infra.demo_site.catalog import copy_catalog
 from infra.launcher import Servers
 from lakehouse.cli.verify import open_engines
 from lakehouse.lake import Lake, open_lake
+from lakehouse.ledger.partitions import PartitionIndex, partition_values
+from lakehouse.ledger.tables import batch, partition_info
 from lakehouse.materialize.books import audit_books
 from lakehouse.materialize.clean import materialize_clean
 from lakehouse.materialize.feature import materialize_feature
+from lakehouse.materialize.findings import Kind
 from lakehouse.materialize.proofs import run_proofs
 from lakehouse.materialize.raw import materialize_raw
+from lakehouse.materialize.rebuild import rebuild
+from lakehouse.materialize.reconcile import Scope, reconcile
 from lakehouse.materialize.result import failed_days
 from lakehouse.model.partition import Partition, SourceDay
 from lakehouse.model.record import REJECT_REASONS
@@ -95,3 +101,20 @@ def test_the_views_in_trino_came_with_the_rows(lake: Lake, days: list[SourceDay]
         expected = [list(row) for row in db.execute(query).fetchall()]
     assert [row for batch in read_rows(access, query) for row in batch] == expected
     assert {source for source, _ in expected} & {day.source for day in days}
+
+
+def test_a_lost_index_comes_back_on_the_servers(lake: Lake, days: list[SourceDay]) -> None:
+    schedules = {Kind.DAY_MISSING, Kind.DAY_UNFINISHED, Kind.SOURCE_SILENT}
+    mine = {day.source for day in days}
+    index = PartitionIndex(lake.ledger)
+    before = [partition_values(info) for info in index.list() if info.partition.source in mine]
+    assert before
+    with lake.ledger.write() as connection:
+        connection.execute(sa.delete(partition_info).where(partition_info.c.source.in_(mine)))
+        connection.execute(sa.delete(batch).where(batch.c.source.in_(mine)))
+    found = {one.kind for one in reconcile(lake, Scope(None)) if one.kind not in schedules}
+    assert {Kind.INDEX_ROW_MISSING, Kind.BATCH_MISSING} <= found
+    rebuild(lake)
+    assert [partition_values(info) for info in index.list() if info.partition.source in mine] == before
+    left = [one for one in reconcile(lake, Scope(None)) if one.kind not in schedules]
+    assert [one for one in left if any(source in one.subject for source in mine)] == []
