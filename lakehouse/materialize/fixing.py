@@ -11,15 +11,16 @@ from contextlib import contextmanager
 
 from lakehouse.errors import ConflictError, DataError
 from lakehouse.lake import Lake
-from lakehouse.materialize.clean import OUTCOMES, REJECTS, materialize_clean
+from lakehouse.materialize.clean import OUTCOMES, REJECTS, clean_partition_frames, materialize_clean
 from lakehouse.materialize.days import checked_days, dataset_of, record_partition
 from lakehouse.materialize.feature import DAILY, FEATURES, feature_partition, materialize_feature, refresh_current
 from lakehouse.materialize.holds import raw_marks
 from lakehouse.materialize.index import RunNotes, record_commit
 from lakehouse.materialize.result import ProgressSink, failed_days, ignore_progress
 from lakehouse.model.partition import Partition, SourceDay
+from lakehouse.tables.content import content_hash
 from lakehouse.tables.differences import RowCounts, RowDiff, compare_rows
-from lakehouse.tables.effective import Effective, current, read_moves, set_effective
+from lakehouse.tables.effective import Effective, decided_pointers, read_moves, set_effective
 from lakehouse.tables.fixes import (
     REDO,
     ROLLBACK,
@@ -55,7 +56,7 @@ def apply_fix(
     say = progress or ignore_progress
     [day] = checked_days(lake, [day])
     with _alone(lake):
-        fix = _unfinished(lake, day, code, reason) or _begin(lake, day, code=code, reason=reason, who=who)
+        fix = _begun(lake, day, code, reason) or _begin(lake, day, code=code, reason=reason, who=who)
         say(f"fix {fix.fix_id[:8]} of {day.key}: making its partitions anew")
         # The fix stands in the decisions already, so no earlier rollback holds the day any more.
         failed = failed_days(materialize_clean(lake, [day], say)) or failed_days(materialize_feature(lake, [day], say))
@@ -65,7 +66,8 @@ def apply_fix(
             after = _read_states(lake, day, fix.partition)
             changes = {table: _changes(lake, day, fix.before[table], after[table]) for table in after}
             record_applied(lake.decisions, fix, after, changes)
-        _point(lake, fix, Effective(fix.dataset, day.source, day.dt, fix.partition.schema_version, fix.fix_id), reason)
+        target = Effective(fix.dataset, day.source, day.dt, fix.partition.schema_version, fix.fix_id)
+        _point(lake, target, reason=reason, who=who)
         return find_fix(all_fixes(lake.decisions), fix.fix_id)
 
 
@@ -98,8 +100,7 @@ def roll_back(
             _bring_all_back(lake, fix, fix.before)
         pointer = fix.pointer or Pointer(fix.partition.schema_version, None)
         target = Effective(fix.dataset, fix.day.source, fix.day.dt, pointer.schema_version, pointer.fix_id)
-        _point(lake, fix, target, reason)
-        refresh_current(lake, fix.day)
+        _point(lake, target, reason=reason, who=who)
         return find_fix(all_fixes(lake.decisions), fix.fix_id)
 
 
@@ -116,8 +117,8 @@ def redo(lake: Lake, fix_id: str, *, reason: str, who: str, progress: ProgressSi
         say(f"fix {fix.fix_id[:8]} of {fix.day.key}: bringing back what it led to")
         _bring_all_back(lake, fix, led_to(fix))
         day, version = fix.day, fix.partition.schema_version
-        _point(lake, fix, Effective(fix.dataset, day.source, day.dt, version, fix.fix_id), reason)
-        refresh_current(lake, fix.day)
+        target = Effective(fix.dataset, day.source, day.dt, version, fix.fix_id)
+        _point(lake, target, reason=reason, who=who)
         return find_fix(all_fixes(lake.decisions), fix.fix_id)
 
 
@@ -138,27 +139,38 @@ def _alone(lake: Lake) -> Iterator[None]:
         yield
 
 
-def _unfinished(lake: Lake, day: SourceDay, code: Code, reason: str) -> Fix | None:
-    """The fix that the same command began and did not finish."""
+def _begun(lake: Lake, day: SourceDay, code: Code, reason: str) -> Fix | None:
+    """The fix that the same command began, or finished where it would change nothing now."""
     wanted = (dataset_of(lake, day), record_partition(lake, day))
     fixes = [fix for fix in all_fixes(lake.decisions) if (fix.dataset, fix.partition) == wanted]
     if not fixes or fixes[-1].status is Status.ROLLED_BACK:
         return None
     last = fixes[-1]
     moves = read_moves(lake.decisions, last.dataset, day.source).get(day.dt, [])
-    if last.status is Status.APPLIED and last.fix_id in {move.pointer.fix_id for move in moves}:
-        return None
+    finished = last.status is Status.APPLIED and last.fix_id in {move.pointer.fix_id for move in moves}
     if (last.code, last.reason) == (code, reason):
-        return last
+        return last if not finished or _leads_there(lake, last) else None
+    if finished:
+        return None
     raise ConflictError(
         f"fix {last.fix_id[:8]} of {day.key} was begun and not finished; finish it first with its own words: "
         f"--code {last.code} --reason {last.reason!r}"
     )
 
 
+def _leads_there(lake: Lake, fix: Fix) -> bool:
+    """Whether the day, made anew with the catalog of now, gets the rows that the fix led to."""
+    frames = clean_partition_frames(lake, fix.day)
+    after = led_to(fix)
+    return all(
+        (frame.num_rows, content_hash(frame)) == (after[table].rows, after[table].checksum)
+        for table, frame in frames.items()
+    )
+
+
 def _begin(lake: Lake, day: SourceDay, *, code: Code, reason: str, who: str) -> Fix:
     dataset, partition = dataset_of(lake, day), record_partition(lake, day)
-    pointer = current(lake.committer).get((dataset, day.source, day.dt))
+    pointer = decided_pointers(lake.decisions).get((dataset, day.source, day.dt))
     before = _read_states(lake, day, partition)
     if not any(state.rows for state in before.values()) and pointer is None:
         raise DataError(f"{day.key} has no clean rows yet, so there is nothing to fix; materialize it instead")
@@ -237,5 +249,6 @@ def _bring_all_back(lake: Lake, fix: Fix, states: States) -> None:
         materialize_clean(lake, [fix.day])
 
 
-def _point(lake: Lake, fix: Fix, target: Effective, reason: str) -> None:
-    set_effective(lake.committer, lake.decisions, [target], reason=reason, who=fix.who)
+def _point(lake: Lake, target: Effective, *, reason: str, who: str) -> None:
+    set_effective(lake.committer, lake.decisions, [target], reason=reason, who=who)
+    refresh_current(lake, SourceDay(target.source, target.dt))

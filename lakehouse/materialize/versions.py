@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 from lakehouse.errors import ConflictError, DataError
 from lakehouse.lake import Lake
 from lakehouse.materialize.days import checked_days, dataset_of
 from lakehouse.materialize.feature import refresh_current
 from lakehouse.model.partition import Partition, SourceDay
-from lakehouse.tables.effective import Effective, Move, current, read_moves, set_effective
+from lakehouse.tables.effective import Day, Effective, Move, decided_pointers, read_moves, set_effective
 
 
 def set_version(lake: Lake, days: Sequence[SourceDay], version: int, *, reason: str, who: str) -> list[Effective]:
@@ -25,19 +24,21 @@ def set_version(lake: Lake, days: Sequence[SourceDay], version: int, *, reason: 
         raise DataError(
             f"cannot make version {version} effective: there are no rows of it for {places}; materialize them first"
         )
-    known = current(lake.committer)
+    decided = decided_pointers(lake.decisions)
     # The version that a fix made effective already stays known as that fix.
-    moving = [one for one in wanted if _version_of(known.get((one.dataset, one.source, one.dt))) != version]
-    return _move(lake, moving, reason, who)
+    pointers = [_same_version(decided.get((one.dataset, one.source, one.dt)), one) for one in wanted]
+    return _move(lake, pointers, reason, who)
 
 
 def undo_version(lake: Lake, days: Sequence[SourceDay], *, reason: str, who: str) -> list[Effective]:
     """Give readers what each day's last move took away; gives the pointers that moved.
 
-    Raises ConflictError for a day that has been moved by nobody, or last by a fix; then nothing moves.
+    The same words given again finish what they began and take nothing further back; other words take back the move
+    before. Raises ConflictError for a day that has been moved by nobody, or last by a fix; then nothing moves.
     """
-    targets = [_before_last(lake, day) for day in checked_days(lake, days)]
-    return _move(lake, targets, reason, who)
+    targets = [_target(lake, day, reason, who) for day in checked_days(lake, days)]
+    undoes = {(one.dataset, one.source, one.dt): move for one, move in targets if move is not None}
+    return _move(lake, [one for one, _ in targets], reason, who, undoes)
 
 
 def moves_of(lake: Lake, source: str) -> list[Move]:
@@ -47,22 +48,39 @@ def moves_of(lake: Lake, source: str) -> list[Move]:
     return [move for dt in sorted(found) for move in found[dt]]
 
 
-def _before_last(lake: Lake, day: SourceDay) -> Effective:
+def _target(lake: Lake, day: SourceDay, reason: str, who: str) -> tuple[Effective, str | None]:
+    """The pointer that an undo leads to, and the id of the move that it takes back; None where it has already."""
     moves = read_moves(lake.decisions, dataset_of(lake, day), day.source).get(day.dt, [])
-    by_id = {move.decision_id: move for move in moves}
-    if not moves or moves[-1].follows not in by_id:
+    if moves and moves[-1].undoes is not None and (moves[-1].reason, moves[-1].who) == (reason, who):
+        return moves[-1].pointer, None
+    standing = _standing(moves)
+    if len(standing) < 2:
         raise ConflictError(f"{day.key}: nobody has moved its effective version yet, so there is nothing to undo")
-    last, before = moves[-1], by_id[str(moves[-1].follows)]
+    before, last = standing[-2:]
     if last.pointer.fix_id is not None or before.pointer.fix_id is not None:
         fix = last.pointer.fix_id or before.pointer.fix_id
         raise ConflictError(
             f"{day.key}: fix {str(fix)[:8]} decides what is effective; use `lakehouse fix rollback` or `fix redo`"
         )
-    return replace(before.pointer)
+    return before.pointer, last.decision_id
 
 
-def _move(lake: Lake, pointers: Sequence[Effective], reason: str, who: str) -> list[Effective]:
-    moved = set_effective(lake.committer, lake.decisions, pointers, reason=reason, who=who)
+def _standing(moves: Sequence[Move]) -> list[Move]:
+    """The moves that nobody took back, without those that led where the pointer was already."""
+    found: list[Move] = []
+    for move in moves:
+        ids = [one.decision_id for one in found]
+        if move.undoes in ids:
+            del found[ids.index(str(move.undoes)) :]
+        elif not found or found[-1].pointer != move.pointer:
+            found.append(move)
+    return found
+
+
+def _move(
+    lake: Lake, pointers: Sequence[Effective], reason: str, who: str, undoes: Mapping[Day, str] | None = None
+) -> list[Effective]:
+    moved = set_effective(lake.committer, lake.decisions, pointers, reason=reason, who=who, undoes=undoes)
     # Also where a run before this one died between the two steps.
     for source in sorted({one.source for one in pointers}):
         refresh_current(lake, SourceDay(source, lake.clock.today()))
@@ -74,5 +92,5 @@ def _has_rows(lake: Lake, wanted: Effective) -> bool:
     return bool(lake.committer.files(table, Partition(wanted.source, wanted.dt, wanted.schema_version)))
 
 
-def _version_of(pointer: Effective | None) -> int | None:
-    return None if pointer is None else pointer.schema_version
+def _same_version(decided: Effective | None, wanted: Effective) -> Effective:
+    return decided if decided is not None and decided.schema_version == wanted.schema_version else wanted

@@ -56,19 +56,26 @@ def set_effective(
     *,
     reason: str,
     who: str,
+    undoes: Mapping[Day, str] | None = None,
 ) -> list[Effective]:
     """Move days to other versions or fixes: decided first, then in effect. Returns the pointers that moved.
 
-    The decision names the one it follows, so a pointer may move away and back.
+    The decision names the one it follows, so a pointer may move away and back, and the one it `undoes`. What was
+    decided already is not decided twice; it only takes effect, where a run before this one died in between.
     """
+    wanted = {_day(one): one for one in pointers}
     with committer.locks.hold(TABLE):
         known = current(committer)
-        moved = [one for one in {_day(one): one for one in pointers}.values() if known.get(_day(one)) != one]
-        if moved:
-            last = {_day(_pointer(one)): one.decision_id for one in decisions.all(KIND)}
-            decisions.record_all([_decision(one, last.get(_day(one)), reason, who) for one in moved])
-            _replace(committer, known | {_day(one): one for one in moved})
-    return moved
+        last = {_day(_pointer(one)): one for one in decisions.all(KIND)}
+        new = [one for day, one in wanted.items() if day not in last or _pointer(last[day]) != one]
+        late = [one for day, one in wanted.items() if known.get(day) != one]
+        follows = {day: one.decision_id for day, one in last.items()}
+        decisions.record_all(
+            [_decision(one, follows.get(_day(one)), reason, who, (undoes or {}).get(_day(one))) for one in new]
+        )
+        if late:
+            _replace(committer, known | {_day(one): one for one in late})
+    return [one for one in wanted.values() if one in new or one in late]
 
 
 def current(committer: Committer) -> dict[Day, Effective]:
@@ -79,7 +86,10 @@ def current(committer: Committer) -> dict[Day, Effective]:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One move of a day's pointer: when, why and by whom; `follows` is the id of the move before it."""
+    """One move of a day's pointer: when, why and by whom.
+
+    `follows` is the id of the move before it, `undoes` of the one that it takes back.
+    """
 
     decision_id: str
     decided_at: datetime
@@ -87,6 +97,7 @@ class Move:
     reason: str
     who: str
     follows: str | None
+    undoes: str | None = None
 
 
 def read_moves(decisions: Decisions, dataset: str, source: str) -> dict[date, list[Move]]:
@@ -95,8 +106,16 @@ def read_moves(decisions: Decisions, dataset: str, source: str) -> dict[date, li
     for one in decisions.all(KIND):
         pointer = _pointer(one)
         if (pointer.dataset, pointer.source) == (dataset, source):
-            follows = one.decision.payload.get("follows")
-            move = Move(one.decision_id, one.decided_at, pointer, one.decision.reason, one.decision.who, follows)
+            said, names = one.decision, one.decision.payload
+            move = Move(
+                one.decision_id,
+                one.decided_at,
+                pointer,
+                said.reason,
+                said.who,
+                names.get("follows"),
+                names.get("undoes"),
+            )
             found.setdefault(pointer.dt, []).append(move)
     return found
 
@@ -133,8 +152,8 @@ def _day(pointer: Effective) -> Day:
     return pointer.dataset, pointer.source, pointer.dt
 
 
-def _decision(pointer: Effective, follows: str | None, reason: str, who: str) -> Decision:
-    payload = {"fix_id": pointer.fix_id, "follows": follows}
+def _decision(pointer: Effective, follows: str | None, reason: str, who: str, undoes: str | None = None) -> Decision:
+    payload = {"fix_id": pointer.fix_id, "follows": follows} | ({"undoes": undoes} if undoes else {})
     return Decision(
         KIND, payload, pointer.dataset, pointer.source, pointer.dt, pointer.schema_version, reason=reason, who=who
     )

@@ -19,7 +19,6 @@ from lakehouse.cli import main
 from lakehouse.clock import system_now
 from lakehouse.errors import ConflictError, DataError, UnknownNameError
 from lakehouse.lake import Lake, open_lake
-from lakehouse.materialize import fixing
 from lakehouse.materialize.books import audit_books
 from lakehouse.materialize.clean import materialize_clean
 from lakehouse.materialize.feature import materialize_feature
@@ -30,7 +29,7 @@ from lakehouse.model.partition import Partition, PartitionState, SourceDay
 from lakehouse.settings import Settings, load_settings
 from lakehouse.tables.content import content_hash
 from lakehouse.tables.effective import current
-from lakehouse.tables.fixes import Code, Status, all_fixes, bring_back
+from lakehouse.tables.fixes import Code, Status
 from lakehouse.tables.tags import tag_release
 from lakehouse.tables.upkeep import Limits, upkeep
 
@@ -179,84 +178,6 @@ def test_rows_that_came_after_a_fix_are_not_rolled_away(settings: Settings) -> N
         assert audit_books(lake, [day]).balanced
 
 
-class Died(Exception):
-    """Stands for a process that ends at this very moment."""
-
-
-STEPS = ("record_fix", "materialize_clean", "materialize_feature", "record_applied", "_point")
-
-
-@pytest.mark.parametrize("number", range(len(STEPS) + 1), ids=[*STEPS, "after all"])
-def test_a_fix_that_died_is_finished_by_the_same_command(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    day, done = SourceDay(SOURCE, date(2025, 3, 1) + timedelta(days=number)), number == len(STEPS)
-    step = STEPS[min(number, len(STEPS) - 1)]
-    with lake_with(settings, 1) as lake:
-        publish(lake, day)
-        before = hashes(lake, day)
-    with lake_with(settings, 2) as lake, monkeypatch.context() as patch:
-        patch.setattr(fixing, step, dying(getattr(fixing, step), after=done))
-        with pytest.raises(Died):
-            apply_fix(lake, day, **WORDS)
-    with lake_with(settings, 2) as lake:
-        upkeep(lake.committer, TABLES, STRICT, now=system_now() + timedelta(days=400))
-        fix = apply_fix(lake, day, **WORDS)
-        mine = [one for one in all_fixes(lake.decisions) if one.day == day]
-        assert [one.status for one in mine] == [Status.APPLIED] * (1 + done)
-        assert {table: state.checksum for table, state in mine[0].before.items()} == before
-        assert current(lake.committer)["articles", SOURCE, day.dt].fix_id == fix.fix_id
-        for one in reversed(mine):
-            roll_back(lake, one.fix_id, **UNDO)
-        assert hashes(lake, day) == before
-        assert audit_books(lake, [day]).balanced
-
-
-MOVES = ("record_move", "bring_back", "record_commit", "materialize_clean", "_point", "refresh_current")
-
-
-@pytest.mark.parametrize("number", range(len(MOVES) + 1), ids=[*MOVES, "after all"])
-def test_a_rollback_that_died_is_finished_by_the_same_command(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    day, done = SourceDay(SOURCE, date(2025, 4, 1) + timedelta(days=number)), number == len(MOVES)
-    step = MOVES[min(number, len(MOVES) - 1)]
-    with lake_with(settings, 1) as lake:
-        publish(lake, day)
-        before, plain = hashes(lake, day), authors(lake, day)
-    with lake_with(settings, 2) as lake:
-        fix = apply_fix(lake, day, **WORDS)
-        with monkeypatch.context() as patch:
-            calls = 3 if step in {"bring_back", "record_commit"} else 1
-            patch.setattr(fixing, step, dying(getattr(fixing, step), after=done, calls=calls))
-            with pytest.raises(Died):
-                roll_back(lake, fix.fix_id, **UNDO)
-    with lake_with(settings, 2) as lake:
-        upkeep(lake.committer, TABLES, STRICT, now=system_now() + timedelta(days=400))
-        undone = roll_back(lake, fix.fix_id, **UNDO)
-        assert undone.status is Status.ROLLED_BACK
-        assert hashes(lake, day) == before
-        assert authors_now(lake, day) == plain
-        assert current(lake.committer)["articles", SOURCE, day.dt].fix_id is None
-
-
-def dying(step: Any, *, after: bool, calls: int = 1) -> Any:
-    """The step, at whose n-th call the process ends before or after it."""
-    left = calls
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        nonlocal left
-        left -= 1
-        if left == 0 and not after:
-            raise Died
-        done = step(*args, **kwargs)
-        if left == 0:
-            raise Died
-        return done
-
-    return run
-
-
 def test_what_cannot_be_fixed_says_why(settings: Settings) -> None:
     with lake_with(settings, 1) as lake:
         with pytest.raises(DataError, match="nothing to fix"):
@@ -341,20 +262,3 @@ def test_any_two_points_of_a_history_are_compared(settings: Settings, monkeypatc
     assert run("--partition", "demo_daily/1", "--from", "now").exit_code == 2
     other = run("--partition", f"{SOURCE}/{day.dt}/2", "--from", f"fix:{fix.fix_id}")
     assert "says nothing" in other.stderr
-
-
-def test_a_rerun_finishes_a_rollback_that_died(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    day = SourceDay(SOURCE, date(2025, 2, 9))
-    with lake_with(settings, 1) as lake:
-        publish(lake, day)
-        plain = authors(lake, day)
-    with lake_with(settings, 2) as lake:
-        fix = apply_fix(lake, day, **WORDS)
-        with monkeypatch.context() as patch:
-            patch.setattr(fixing, "bring_back", dying(bring_back, after=False))
-            with pytest.raises(Died):
-                roll_back(lake, fix.fix_id, **UNDO)
-        assert authors(lake, day) != plain
-        roll_back(lake, fix.fix_id, rerun=True, **UNDO)
-        assert authors(lake, day) == authors_now(lake, day) == plain
-        assert audit_books(lake, [day]).balanced

@@ -1,0 +1,39 @@
+"""Commands that change history, in a process that kills itself at one point; forked from one that imported it all."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable
+
+import lakehouse.cli.effective as _effective
+import lakehouse.cli.fix as _fix
+import lakehouse.ledger.ledger as _ledger
+import lakehouse.parse as _parse
+from lakehouse.cli import main
+from lakehouse.tables.iceberg import LakehouseCatalog
+from tests.upkeep_worker import at
+
+IMPORTED = (_effective, _fix, _ledger, _parse)
+"""What commands import when they are called."""
+
+POINTS: dict[str, Callable[[], None]] = {
+    "after the first commit": at(LakehouseCatalog, "_swap"),
+    "before the second commit": at(LakehouseCatalog, "_swap", before=True, call=2),
+}
+
+
+def run_until(point: str, arguments: list[str], environment: dict[str, str]) -> int | None:
+    """Run a command in a process of its own that dies at `point` if it comes there; its exit code."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.fix_worker"])
+    child = context.Process(target=_run, args=(point, arguments, environment))
+    child.start()
+    child.join()
+    return child.exitcode
+
+
+def _run(point: str, arguments: list[str], environment: dict[str, str]) -> None:
+    os.environ.update(environment)
+    POINTS[point]()
+    main(arguments)
