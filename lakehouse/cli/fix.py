@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,8 +13,10 @@ from lakehouse.cli.days import day_options, opened_lake, source_days, words_opti
 from lakehouse.cli.diff import print_diff
 from lakehouse.cli.materialize import shown_progress
 from lakehouse.cli.output import json_option, print_json, print_table
-from lakehouse.materialize.fixing import apply_fix, diff_fix, redo, roll_back
-from lakehouse.tables.fixes import Code, Fix, all_fixes, find_fix
+from lakehouse.materialize.fix_units import apply_fixes, redo, roll_back
+from lakehouse.materialize.fixing import diff_fix
+from lakehouse.materialize.given_rows import read_given_rows
+from lakehouse.tables.fixes import Code, Fix, all_fixes, days_of, find_fix
 
 
 @click.group("fix", help="Correct published days with a reason, and undo it without loss.")
@@ -25,6 +28,7 @@ def command() -> None:
 @click.option("--source", required=True, help="the source whose days are corrected")
 @day_options
 @click.option("--code", type=click.Choice([one.value for one in Code]), required=True, help="what was wrong")
+@click.option("--rows", "file", type=click.Path(path_type=Path), help="the rows of the days: Parquet or JSON lines")
 @words_options
 @json_option
 def apply_command(
@@ -34,14 +38,19 @@ def apply_command(
     first: str | None,
     last: str | None,
     code: str,
+    file: Path | None,
     reason: str,
     who: str,
     as_json: bool,
 ) -> None:
-    """Make clean and feature partitions anew with the catalog of now, and record why and what changed."""
+    """Make clean and feature partitions anew with the catalog of now, and record why and what changed.
+
+    With --rows the days get exactly the rows of a file. All days of one command are one fix.
+    """
     with opened_lake() as lake, shown_progress(quiet=as_json) as say:
         days = source_days(lake, [source], dt, first, last)
-        fixes = [apply_fix(lake, day, code=Code(code), reason=reason, who=who, progress=say) for day in days]
+        given = read_given_rows(lake, days, file) if file is not None else None
+        fixes = apply_fixes(lake, days, code=Code(code), reason=reason, who=who, given=given, progress=say)
     _show_all(fixes, as_json)
 
 
@@ -59,13 +68,14 @@ def list_command(source: str | None, as_json: bool) -> None:
 @click.argument("fix_id")
 @json_option
 def show_command(fix_id: str, as_json: bool) -> None:
-    """One fix: why, who, what it changed by table and column, and the files from before and after."""
+    """One fix: why, who, its days, what it changed by table and column, and the files from before and after."""
     with opened_lake() as lake:
-        fix = find_fix(all_fixes(lake.decisions), fix_id)
+        fixes = all_fixes(lake.decisions)
+        fix = find_fix(fixes, fix_id)
     if as_json:
-        print_json(asdict(fix))
+        print_json(asdict(fix) | {"unit": fix.unit})
         return
-    _show_all([fix], as_json=False)
+    _show_all(days_of(fixes, fix), as_json=False)
     print_table(
         ("table", "added", "removed", "changed", "columns"),
         [
@@ -93,25 +103,29 @@ def diff_command(fix_id: str, table: str | None, as_json: bool) -> None:
 
 @command.command("rollback")
 @click.argument("fix_id")
+@click.option("--dt", help="only this day of the fix, YYYY-MM-DD; all of its days by default")
 @words_options
 @click.option("--rerun", is_flag=True, help="rows came after the fix: make the day anew with the template of before")
 @json_option
-def rollback_command(*, fix_id: str, reason: str, who: str, rerun: bool, as_json: bool) -> None:
-    """Bring back what was there before a fix, features included; later commits to other days stay."""
+def rollback_command(*, fix_id: str, dt: str | None, reason: str, who: str, rerun: bool, as_json: bool) -> None:
+    """Bring back what was there before a fix, on all its days and features included; later commits to others stay."""
     with opened_lake() as lake, shown_progress(quiet=as_json) as say:
-        fix = roll_back(lake, fix_id, reason=reason, who=who, rerun=rerun, progress=say)
-    _show_all([fix], as_json)
+        day = lake.clock.parse_day(dt) if dt else None
+        fixes = roll_back(lake, fix_id, reason=reason, who=who, rerun=rerun, dt=day, progress=say)
+    _show_all(fixes, as_json)
 
 
 @command.command("redo")
 @click.argument("fix_id")
+@click.option("--dt", help="only this day of the fix, YYYY-MM-DD; all of its days by default")
 @words_options
 @json_option
-def redo_command(*, fix_id: str, reason: str, who: str, as_json: bool) -> None:
-    """Apply a fix again that was rolled back."""
+def redo_command(*, fix_id: str, dt: str | None, reason: str, who: str, as_json: bool) -> None:
+    """Apply a fix again that was rolled back, on all its days."""
     with opened_lake() as lake, shown_progress(quiet=as_json) as say:
-        fix = redo(lake, fix_id, reason=reason, who=who, progress=say)
-    _show_all([fix], as_json)
+        day = lake.clock.parse_day(dt) if dt else None
+        fixes = redo(lake, fix_id, reason=reason, who=who, dt=day, progress=say)
+    _show_all(fixes, as_json)
 
 
 def describe(fix: Fix) -> dict[str, Any]:
@@ -119,6 +133,7 @@ def describe(fix: Fix) -> dict[str, Any]:
     totals = {name: sum(one[name] for one in (fix.changes or {}).values()) for name in ("added", "removed", "changed")}
     return {
         "fix_id": fix.fix_id,
+        "unit": fix.unit,
         "day": fix.day.key,
         "dataset": fix.dataset,
         "schema_version": fix.partition.schema_version,

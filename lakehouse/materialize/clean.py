@@ -17,13 +17,14 @@ from lakehouse.materialize.books import check_books
 from lakehouse.materialize.days import checked_days, dataset_of, days_by_dataset, raw_partition, record_partition
 from lakehouse.materialize.entries import entry_words
 from lakehouse.materialize.frames import FittedDay, fit_day, outcome_row, reject_row
-from lakehouse.materialize.holds import Hold, holds_of, keeps_rows, raw_marks, raw_names, template_of
+from lakehouse.materialize.holds import Hold, holds_of, is_up_to_date, keeps_rows, raw_marks, raw_names, template_of
 from lakehouse.materialize.index import RunNotes, describe_partition, record_commit, record_state
 from lakehouse.materialize.pages import PageParser, Row, is_parsed, parse_job
 from lakehouse.materialize.result import PartitionResult, ProgressSink, ignore_progress
 from lakehouse.materialize.views import refresh_after
 from lakehouse.model.partition import Layer, Partition, PartitionState, SourceDay
 from lakehouse.tables.effective import set_first_effective
+from lakehouse.tables.fixes import read_rows
 from lakehouse.tables.normalize import to_arrow
 
 REJECTS, OUTCOMES = "clean.rejects", "clean.outcomes"
@@ -84,6 +85,8 @@ def _keep(lake: Lake, notes: RunNotes, day: SourceDay, hold: Hold) -> dict[tuple
     frames = {(table, day): lake.committer.scan(table, [partition]) for table in (record, OUTCOMES, REJECTS)}
     notes.rows[day] = dict(Counter(frames[OUTCOMES, day].column("outcome").to_pylist()))
     notes.messages[day] = hold.message
+    if hold.given and not is_up_to_date(lake, day, hold):
+        notes.errors[day] = f"{day.key} has pages that came later and are in no table: {hold.message}"
     return frames
 
 
@@ -201,10 +204,14 @@ def _frames(lake: Lake, dataset: str, placed: Sequence[tuple[FittedDay, Partitio
 
 
 def clean_partition_frames(lake: Lake, day: SourceDay) -> dict[str, pa.Table]:
-    """What cleaning a day gives by table, made from raw in memory; nothing is committed."""
+    """What cleaning a day gives by table, made from raw in memory, or given by a fix; nothing is committed."""
+    hold = holds_of(lake, [day]).get(day)
+    if hold is not None and hold.given and hold.fix.after is not None:
+        states = {name: state for name, state in hold.fix.after.items() if name.startswith("clean.")}
+        return {name: read_rows(lake.committer, state, day) for name, state in states.items()}
     [raw] = _read_raw(lake, [day])
     with PageParser(lake.store, sum(is_parsed(row) for row in raw.fetches)) as parser:
-        fitted = clean_raw_day(lake, raw, parser, holds_of(lake, [day]).get(day))
+        fitted = clean_raw_day(lake, raw, parser, hold)
     return _frames(lake, dataset_of(lake, day), [(fitted, record_partition(lake, day))])
 
 

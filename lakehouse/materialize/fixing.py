@@ -1,125 +1,223 @@
-"""Fixes of published days: made anew with a reason, rolled back and redone by copies, features following.
+"""A fix of one published day: made anew or given by a file, rolled back and redone by copies, features following.
 
-A command that died is finished by the same command. Not here: how a fix is recorded (`tables.fixes`).
+A command that died is finished by the same command. Callers hold the lock of fixes. Not here: commands over several
+days (`fix_units`), and how a fix is recorded (`tables.fixes`).
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
 
 from lakehouse.errors import ConflictError, DataError
 from lakehouse.lake import Lake
-from lakehouse.materialize.clean import OUTCOMES, REJECTS, clean_partition_frames, materialize_clean
-from lakehouse.materialize.days import checked_days, dataset_of, record_partition
-from lakehouse.materialize.feature import DAILY, FEATURES, feature_partition, materialize_feature, refresh_current
-from lakehouse.materialize.holds import raw_marks
+from lakehouse.materialize.clean import clean_partition_frames, materialize_clean
+from lakehouse.materialize.days import dataset_of, record_partition
+from lakehouse.materialize.feature import materialize_feature, refresh_current
+from lakehouse.materialize.fixed_tables import (
+    bring_all_back,
+    check_unmoved,
+    count_changes,
+    led_to,
+    read_states,
+    record_table,
+    template_before,
+)
+from lakehouse.materialize.given_rows import GivenRows, given_frames
+from lakehouse.materialize.holds import raw_marks, raw_names
 from lakehouse.materialize.index import RunNotes, record_commit
-from lakehouse.materialize.result import ProgressSink, failed_days, ignore_progress
-from lakehouse.model.partition import Partition, SourceDay
+from lakehouse.materialize.result import ProgressSink, failed_days
+from lakehouse.model.partition import SourceDay
 from lakehouse.tables.content import content_hash
-from lakehouse.tables.differences import RowCounts, RowDiff, compare_rows
+from lakehouse.tables.differences import RowDiff, compare_rows
 from lakehouse.tables.effective import Effective, decided_pointers, read_moves, set_effective
 from lakehouse.tables.fixes import (
     REDO,
     ROLLBACK,
     Code,
     Fix,
-    PartitionState,
     Pointer,
     Status,
     all_fixes,
-    bring_back,
     check_newest,
-    find_fix,
     read_rows,
-    read_state,
     record_applied,
     record_fix,
     record_move,
 )
 
-LOCK = "meta.fixes"
-GENERIC = "generic@"
-States = Mapping[str, PartitionState]
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What one `fix apply` asks for: why, for which days, and the rows of each day where a file gives them."""
+
+    code: Code
+    reason: str
+    who: str
+    days: tuple[date, ...]
+    given: dict[SourceDay, GivenRows] | None = None
+
+    def rows_of(self, day: SourceDay) -> GivenRows | None:
+        """The rows that are given for a day."""
+        return self.given[day] if self.given is not None else None
+
+    def began(self, fix: Fix) -> bool:
+        """Whether a fix comes from a command with the same words, days and rows."""
+        rows = self.rows_of(fix.day)
+        asked = (self.code, self.reason, self.days, rows.checksum if rows is not None else None)
+        return (fix.code, fix.reason, fix.days, fix.given) == asked
 
 
-def apply_fix(
-    lake: Lake, day: SourceDay, *, code: Code, reason: str, who: str, progress: ProgressSink | None = None
-) -> Fix:
-    """Make a day's clean and feature partitions anew with the catalog of now, and record why and what changed.
+def begin_fix(lake: Lake, day: SourceDay, wish: Wish, *, head: str | None) -> Fix:
+    """Record a fix of a day with what its partitions hold; raises DataError where there is nothing to fix."""
+    dataset, partition, rows = dataset_of(lake, day), record_partition(lake, day), wish.rows_of(day)
+    pointer = decided_pointers(lake.decisions).get((dataset, day.source, day.dt))
+    before = read_states(lake, day, partition)
+    if not any(state.rows for state in before.values()) and pointer is None:
+        raise DataError(f"{day.key} has no clean rows yet, so there is nothing to fix; materialize it instead")
+    if rows is not None:
+        given_frames(lake, day, rows, before, wish.reason)
+    fix = Fix(
+        fix_id="",
+        dataset=dataset,
+        partition=partition,
+        code=wish.code.value,
+        reason=wish.reason,
+        who=wish.who,
+        decided_at=lake.clock.now_utc(),
+        pointer=Pointer(pointer.schema_version, pointer.fix_id) if pointer else None,
+        template=template_before(lake, day, partition),
+        before=before,
+        given=rows.checksum if rows is not None else None,
+        days=wish.days,
+        head=head,
+    )
+    earlier = newest_fix(lake, all_fixes(lake.decisions), day)
+    return record_fix(lake.decisions, fix, follows=f"{earlier.fix_id}/{earlier.moves}" if earlier else "")
 
-    Readers get the new rows in one step a table. Raises DataError where the day cannot be made, with everything as
-    it was; UnknownNameError and ConfigError for a day that cannot be.
+
+def finish_fix(lake: Lake, fix: Fix, wish: Wish, say: ProgressSink) -> None:
+    """Give readers what a recorded fix leads to, in one step a table, from wherever an earlier run stopped.
+
+    Raises DataError where the day cannot be made, with everything as it was.
     """
-    say = progress or ignore_progress
-    [day] = checked_days(lake, [day])
-    with _alone(lake):
-        fix = _begun(lake, day, code, reason) or _begin(lake, day, code=code, reason=reason, who=who)
-        say(f"fix {fix.fix_id[:8]} of {day.key}: making its partitions anew")
+    day = fix.day
+    say(f"fix {fix.fix_id[:8]} of {day.key}: making its partitions anew")
+    rows = wish.rows_of(day)
+    failed: dict[SourceDay, str] = {}
+    if rows is not None:
+        _put_rows(lake, fix, rows)
+    else:
         # The fix stands in the decisions already, so no earlier rollback holds the day any more.
-        failed = failed_days(materialize_clean(lake, [day], say)) or failed_days(materialize_feature(lake, [day], say))
+        failed = failed_days(materialize_clean(lake, [day], say))
+    failed = failed or failed_days(materialize_feature(lake, [day], say))
+    if failed:
+        raise DataError(f"fix {fix.fix_id[:8]} of {day.key} was not applied: {failed[day]}")
+    if fix.after is None:
+        after = read_states(lake, day, fix.partition)
+        changes = count_changes(lake, day, fix.before, after)
+        record_applied(lake.decisions, fix, after, changes, raw=raw_marks(lake, day))
+    target = Effective(fix.dataset, day.source, day.dt, fix.partition.schema_version, fix.fix_id)
+    point(lake, target, reason=wish.reason, who=wish.who)
+
+
+def _put_rows(lake: Lake, fix: Fix, rows: GivenRows) -> None:
+    notes = RunNotes((fix.day,))
+    for table, frame in given_frames(lake, fix.day, rows, fix.before, fix.reason).items():
+        commit = lake.committer.replace(table, frame, [fix.partition])
+        record_commit(lake, notes, commit, [fix.partition], lambda one: raw_names(lake, one.day))
+
+
+def newest_fix(lake: Lake, fixes: Sequence[Fix], day: SourceDay) -> Fix | None:
+    """The last fix of a day in the version that its source writes."""
+    wanted = (dataset_of(lake, day), record_partition(lake, day))
+    return next((fix for fix in reversed(fixes) if (fix.dataset, fix.partition) == wanted), None)
+
+
+def is_finished(lake: Lake, fix: Fix) -> bool:
+    """Whether a fix was seen to its end, its pointer included."""
+    moves = read_moves(lake.decisions, fix.dataset, fix.day.source).get(fix.day.dt, [])
+    return fix.after is not None and fix.fix_id in {move.pointer.fix_id for move in moves}
+
+
+def mend_pointer(lake: Lake, fix: Fix) -> None:
+    """See to it that a pointer that a finished fix decided on is in effect, unless somebody moved it since."""
+    decided = decided_pointers(lake.decisions).get((fix.dataset, fix.day.source, fix.day.dt))
+    if decided is not None and decided.fix_id == fix.fix_id:
+        point(lake, decided, reason=fix.reason, who=fix.who)
+
+
+def check_not_begun(lake: Lake, fix: Fix | None) -> None:
+    """Raise ConflictError for a fix of a day that another command began and did not finish."""
+    if fix is None or fix.status is Status.ROLLED_BACK or is_finished(lake, fix):
+        return
+    days = f"--from {fix.days[0]} --to {fix.days[-1]}" if len(fix.days) > 1 else f"--dt {fix.day.dt}"
+    raise ConflictError(
+        f"fix {fix.fix_id[:8]} of {fix.day.key} was begun and not finished; finish it first with its own words: "
+        f"{days} --code {fix.code} --reason {fix.reason!r}{' and its file' if fix.given else ''}; "
+        "or give it up with `lakehouse fix rollback`"
+    )
+
+
+def leads_there(lake: Lake, fix: Fix) -> bool:
+    """Whether its day, made anew with the catalog of now, gets the rows that a fix led to; so it does from a file."""
+    if fix.given is not None:
+        return led_to(fix)[record_table(lake, fix.day)].checksum == fix.given
+    after = led_to(fix)
+    return all(
+        (frame.num_rows, content_hash(frame)) == (after[table].rows, after[table].checksum)
+        for table, frame in clean_partition_frames(lake, fix.day).items()
+    )
+
+
+def check_roll_back(lake: Lake, fixes: Sequence[Fix], fix: Fix, *, rerun: bool) -> None:
+    """Raise ConflictError where a rollback would lose rows or tear a fix that came later."""
+    check_newest(fixes, fix, "roll back")
+    below = [one for one in fixes[: fixes.index(fix)] if (one.dataset, one.partition) == (fix.dataset, fix.partition)]
+    given = [one for one in below if one.status is not Status.ROLLED_BACK][-1:]
+    if rerun and given and given[0].given:
+        raise ConflictError(
+            f"cannot make {fix.day.key} anew: fix {given[0].fix_id[:8]} gave it the rows of a file, which its pages do "
+            "not have; roll back without --rerun, or apply the file again"
+        )
+    if not rerun or fix.structural:
+        check_unmoved(lake, fix, "roll back", way_out="`--rerun` makes the day anew with the template of before")
+
+
+def roll_back_day(lake: Lake, fix: Fix, *, reason: str, who: str, rerun: bool, say: ProgressSink) -> None:
+    """Bring back what the partitions held before a fix that may be rolled back; see `fix_units.roll_back`."""
+    if fix.status is not Status.ROLLED_BACK or (rerun and fix.raw):
+        raw = () if rerun else raw_marks(lake, fix.day)
+        record_move(lake.decisions, fix, ROLLBACK, raw=raw, reason=reason, who=who)
+    if rerun and not fix.structural:
+        failed = failed_days(materialize_clean(lake, [fix.day], say))
+        failed = failed or failed_days(materialize_feature(lake, [fix.day], say))
         if failed:
-            raise DataError(f"fix {fix.fix_id[:8]} of {day.key} was not applied: {failed[day]}")
-        if fix.after is None:
-            after = _read_states(lake, day, fix.partition)
-            changes = {table: _changes(lake, day, fix.before[table], after[table]) for table in after}
-            record_applied(lake.decisions, fix, after, changes)
-        target = Effective(fix.dataset, day.source, day.dt, fix.partition.schema_version, fix.fix_id)
-        _point(lake, target, reason=reason, who=who)
-        return find_fix(all_fixes(lake.decisions), fix.fix_id)
+            raise DataError(f"fix {fix.fix_id[:8]} of {fix.day.key} is not rolled back: {failed[fix.day]}")
+    else:
+        say(f"fix {fix.fix_id[:8]} of {fix.day.key}: bringing back what was there")
+        bring_all_back(lake, fix, fix.before)
+    pointer = fix.pointer or Pointer(fix.partition.schema_version, None)
+    target = Effective(fix.dataset, fix.day.source, fix.day.dt, pointer.schema_version, pointer.fix_id)
+    point(lake, target, reason=reason, who=who)
 
 
-def roll_back(
-    lake: Lake, fix_id: str, *, reason: str, who: str, rerun: bool = False, progress: ProgressSink | None = None
-) -> Fix:
-    """Bring back what the fixed partitions held before, by copies; other partitions and later commits stay.
-
-    Where a partition got rows after the fix that is refused with ConflictError; `rerun` then makes the day anew with
-    the template of before. A structural fix only gives readers the earlier version back.
-    """
-    say = progress or ignore_progress
-    with _alone(lake):
-        fixes = all_fixes(lake.decisions)
-        fix = find_fix(fixes, fix_id)
-        check_newest(fixes, fix, "roll back")
-        led_to(fix)
-        if not rerun or fix.structural:
-            _check_unmoved(lake, fix, "roll back", way_out="`--rerun` makes the day anew with the template of before")
-        if fix.status is not Status.ROLLED_BACK or (rerun and fix.raw):
-            raw = () if rerun else raw_marks(lake, fix.day)
-            record_move(lake.decisions, fix, ROLLBACK, raw=raw, reason=reason, who=who)
-        if rerun and not fix.structural:
-            failed = failed_days(materialize_clean(lake, [fix.day], say))
-            failed = failed or failed_days(materialize_feature(lake, [fix.day], say))
-            if failed:
-                raise DataError(f"fix {fix.fix_id[:8]} of {fix.day.key} is not rolled back: {failed[fix.day]}")
-        else:
-            say(f"fix {fix.fix_id[:8]} of {fix.day.key}: bringing back what was there")
-            _bring_all_back(lake, fix, fix.before)
-        pointer = fix.pointer or Pointer(fix.partition.schema_version, None)
-        target = Effective(fix.dataset, fix.day.source, fix.day.dt, pointer.schema_version, pointer.fix_id)
-        _point(lake, target, reason=reason, who=who)
-        return find_fix(all_fixes(lake.decisions), fix.fix_id)
+def check_redo(lake: Lake, fixes: Sequence[Fix], fix: Fix) -> None:
+    """Raise ConflictError where a redo would lose rows or tear a fix that came later."""
+    led_to(fix)
+    check_newest(fixes, fix, "redo")
+    check_unmoved(lake, fix, "redo", way_out="apply a new fix instead")
 
 
-def redo(lake: Lake, fix_id: str, *, reason: str, who: str, progress: ProgressSink | None = None) -> Fix:
-    """Apply a rolled back fix again, by copies of the files it led to. Raises ConflictError where rows came after."""
-    say = progress or ignore_progress
-    with _alone(lake):
-        fixes = all_fixes(lake.decisions)
-        fix = find_fix(fixes, fix_id)
-        check_newest(fixes, fix, "redo")
-        _check_unmoved(lake, fix, "redo", way_out="apply a new fix instead")
-        if fix.status is Status.ROLLED_BACK:
-            record_move(lake.decisions, fix, REDO, raw=raw_marks(lake, fix.day), reason=reason, who=who)
-        say(f"fix {fix.fix_id[:8]} of {fix.day.key}: bringing back what it led to")
-        _bring_all_back(lake, fix, led_to(fix))
-        day, version = fix.day, fix.partition.schema_version
-        target = Effective(fix.dataset, day.source, day.dt, version, fix.fix_id)
-        _point(lake, target, reason=reason, who=who)
-        return find_fix(all_fixes(lake.decisions), fix.fix_id)
+def redo_day(lake: Lake, fix: Fix, *, reason: str, who: str, say: ProgressSink) -> None:
+    """Apply a rolled back fix that may be redone again; see `fix_units.redo`."""
+    if fix.status is Status.ROLLED_BACK:
+        record_move(lake.decisions, fix, REDO, raw=raw_marks(lake, fix.day), reason=reason, who=who)
+    say(f"fix {fix.fix_id[:8]} of {fix.day.key}: bringing back what it led to")
+    bring_all_back(lake, fix, led_to(fix))
+    target = Effective(fix.dataset, fix.day.source, fix.day.dt, fix.partition.schema_version, fix.fix_id)
+    point(lake, target, reason=reason, who=who)
 
 
 def diff_fix(lake: Lake, fix: Fix) -> dict[str, RowDiff]:
@@ -132,123 +230,7 @@ def diff_fix(lake: Lake, fix: Fix) -> dict[str, RowDiff]:
     }
 
 
-@contextmanager
-def _alone(lake: Lake) -> Iterator[None]:
-    """One fix at a time: each reads what is there before it moves anything."""
-    with lake.committer.locks.hold(LOCK):
-        yield
-
-
-def _begun(lake: Lake, day: SourceDay, code: Code, reason: str) -> Fix | None:
-    """The fix that the same command began, or finished where it would change nothing now."""
-    wanted = (dataset_of(lake, day), record_partition(lake, day))
-    fixes = [fix for fix in all_fixes(lake.decisions) if (fix.dataset, fix.partition) == wanted]
-    if not fixes or fixes[-1].status is Status.ROLLED_BACK:
-        return None
-    last = fixes[-1]
-    moves = read_moves(lake.decisions, last.dataset, day.source).get(day.dt, [])
-    finished = last.status is Status.APPLIED and last.fix_id in {move.pointer.fix_id for move in moves}
-    if (last.code, last.reason) == (code, reason):
-        return last if not finished or _leads_there(lake, last) else None
-    if finished:
-        return None
-    raise ConflictError(
-        f"fix {last.fix_id[:8]} of {day.key} was begun and not finished; finish it first with its own words: "
-        f"--code {last.code} --reason {last.reason!r}"
-    )
-
-
-def _leads_there(lake: Lake, fix: Fix) -> bool:
-    """Whether the day, made anew with the catalog of now, gets the rows that the fix led to."""
-    frames = clean_partition_frames(lake, fix.day)
-    after = led_to(fix)
-    return all(
-        (frame.num_rows, content_hash(frame)) == (after[table].rows, after[table].checksum)
-        for table, frame in frames.items()
-    )
-
-
-def _begin(lake: Lake, day: SourceDay, *, code: Code, reason: str, who: str) -> Fix:
-    dataset, partition = dataset_of(lake, day), record_partition(lake, day)
-    pointer = decided_pointers(lake.decisions).get((dataset, day.source, day.dt))
-    before = _read_states(lake, day, partition)
-    if not any(state.rows for state in before.values()) and pointer is None:
-        raise DataError(f"{day.key} has no clean rows yet, so there is nothing to fix; materialize it instead")
-    fix = Fix(
-        fix_id="",
-        dataset=dataset,
-        partition=partition,
-        code=code.value,
-        reason=reason,
-        who=who,
-        decided_at=lake.clock.now_utc(),
-        pointer=Pointer(pointer.schema_version, pointer.fix_id) if pointer else None,
-        template=_template_before(lake, dataset, partition),
-        before=before,
-    )
-    return record_fix(lake.decisions, fix)
-
-
-def _template_before(lake: Lake, dataset: str, partition: Partition) -> str | None:
-    table = lake.catalog.schema(dataset, None).table
-    names = Counter(lake.committer.scan(table, [partition], ["template"]).column("template").to_pylist())
-    if not names:
-        return lake.catalog.source(partition.source).template
-    name = names.most_common(1)[0][0]
-    return None if name is None or name.startswith(GENERIC) else str(name)
-
-
-def _tables(lake: Lake, day: SourceDay, partition: Partition) -> dict[str, Partition]:
-    """The partitions of a day that a fix moves together, in the order in which they are brought back."""
-    record = lake.catalog.schema(dataset_of(lake, day), None).table
-    found = {REJECTS: partition, OUTCOMES: partition, record: partition}
-    features = (FEATURES, DAILY) if dataset_of(lake, day) == "articles" else (DAILY,)
-    return found | {table: feature_partition(lake, table, day) for table in features}
-
-
-def _read_states(lake: Lake, day: SourceDay, partition: Partition) -> dict[str, PartitionState]:
-    return {table: read_state(lake.committer, table, where) for table, where in _tables(lake, day, partition).items()}
-
-
-def _changes(lake: Lake, day: SourceDay, before: PartitionState, after: PartitionState) -> RowCounts:
-    if before.checksum == after.checksum and before.rows == after.rows:
-        return RowCounts(0, 0, 0)
-    old, new = (read_rows(lake.committer, state, day) for state in (before, after))
-    return compare_rows(before.table, old, new).counts()
-
-
-def led_to(fix: Fix) -> States:
-    """What the partitions held after the fix; raises ConflictError for one that was never seen to its end."""
-    if fix.after is None:
-        raise ConflictError(
-            f"fix {fix.fix_id[:8]} of {fix.day.key} was begun and not finished; give the same `fix apply` again first"
-        )
-    return fix.after
-
-
-def _check_unmoved(lake: Lake, fix: Fix, what: str, *, way_out: str) -> None:
-    """Every table holds what the fix found or what it led to: then nothing that came later is lost."""
-    for table, after in led_to(fix).items():
-        where = Partition(fix.day.source, fix.day.dt, after.schema_version)
-        now, before = read_state(lake.committer, table, where), fix.before[table]
-        if (now.rows, now.checksum) not in {(after.rows, after.checksum), (before.rows, before.checksum)}:
-            raise ConflictError(
-                f"cannot {what} fix {fix.fix_id[:8]}: {table} of {fix.day.key} has changed since; {way_out}"
-            )
-
-
-def _bring_all_back(lake: Lake, fix: Fix, states: States) -> None:
-    notes = RunNotes((fix.day,))
-    for table, state in states.items():
-        if fix.structural and table.startswith("clean."):
-            continue
-        commit = bring_back(lake.committer, state, fix.day)
-        where = Partition(fix.day.source, fix.day.dt, state.schema_version)
-        record_commit(lake, notes, commit, [where], lambda _: ())
-    if not fix.structural:
-        materialize_clean(lake, [fix.day])
-
-
-def _point(lake: Lake, target: Effective, *, reason: str, who: str) -> None:
+def point(lake: Lake, target: Effective, *, reason: str, who: str) -> None:
+    """Move a day's pointer, and the table of newest revisions with it."""
     set_effective(lake.committer, lake.decisions, [target], reason=reason, who=who)
     refresh_current(lake, SourceDay(target.source, target.dt))

@@ -55,6 +55,7 @@ REJECT_REASONS = (
     "snapshot_missing",
     "snapshot_corrupt",
     "parser_limit",
+    "taken_out",
 )
 
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from lakehouse.clock import Clock
 from lakehouse.specs.types import Scalar
 from lakehouse.tables.committer import Committer
@@ -80,10 +83,13 @@ class Decisions:
         self.committer.append(TABLE, frame, id_column="decision_id")
         return [decision_id(one) for one in decisions]
 
-    def all(self, kind: str | None = None) -> list[Recorded]:
-        """All decisions (of one kind), oldest first."""
-        rows = self.committer.scan(TABLE).sort_by([("decided_at", "ascending"), ("decision_id", "ascending")])
-        return [_recorded(row) for row in rows.to_pylist() if kind is None or row["kind"] == kind]
+    def all(self, *kinds: str) -> list[Recorded]:
+        """All decisions, of some kinds where given, oldest first."""
+        rows = self.committer.scan(TABLE)
+        if kinds:
+            rows = rows.filter(pc.is_in(rows.column("kind"), pa.array(kinds, pa.string())))
+        rows = rows.sort_by([("decided_at", "ascending"), ("decision_id", "ascending")])
+        return [_recorded(row) for row in rows.to_pylist()]
 
 
 def decision_id(decision: Decision) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -71,8 +71,10 @@ class Fix:
     """One fix of one source day of a dataset.
 
     `template` is the template the rows before came from (None: generic extraction). `raw` names the raw partitions and
-    their content at the last rollback. `changes` holds per table the numbers of rows added, removed and changed, and
-    of changes by column. `moves` counts rollbacks and redos.
+    their content when the fix was applied or last moved. `changes` holds per table the numbers of rows added, removed
+    and changed, and of changes by column. `moves` counts rollbacks and redos. `given` is the content hash of the rows
+    where a file gave them. A command over several `days` is one unit: its later days name the fix of its first as
+    `head`.
     """
 
     fix_id: str
@@ -90,6 +92,14 @@ class Fix:
     status: Status = Status.UNFINISHED
     moves: int = 0
     raw: tuple[str, ...] = ()
+    given: str | None = None
+    days: tuple[date, ...] = ()
+    head: str | None = None
+
+    @property
+    def unit(self) -> str:
+        """The id that all days of one command share."""
+        return self.head or self.fix_id
 
     @property
     def day(self) -> SourceDay:
@@ -137,16 +147,17 @@ def bring_back(committer: Committer, state: PartitionState, day: SourceDay) -> C
     return committer.replace(state.table, empty, [partition])
 
 
-def record_fix(
-    decisions: Decisions,
-    fix: Fix,
-) -> Fix:
-    """Record a fix before it takes effect; gives it with its id."""
+def record_fix(decisions: Decisions, fix: Fix, *, follows: str = "") -> Fix:
+    """Record a fix before it takes effect; gives it with its id. `follows` tells it from an equal one before it."""
     payload = {
         "code": fix.code,
         "pointer": asdict(fix.pointer) if fix.pointer else None,
         "template": fix.template,
         "before": {table: asdict(state) for table, state in fix.before.items()},
+        "given": fix.given,
+        "head": fix.head,
+        "follows": follows,
+        "days": [one.isoformat() for one in fix.days],
     }
     part = fix.partition
     decision = Decision(
@@ -155,12 +166,15 @@ def record_fix(
     return replace(fix, fix_id=decisions.record_all([decision])[0])
 
 
-def record_applied(decisions: Decisions, fix: Fix, after: Mapping[str, PartitionState], changes: Any) -> None:
-    """Record what a fix led to."""
+def record_applied(
+    decisions: Decisions, fix: Fix, after: Mapping[str, PartitionState], changes: Any, *, raw: Sequence[str]
+) -> None:
+    """Record what a fix led to; `raw` is what the raw partitions hold."""
     payload = {
         "fix": fix.fix_id,
         "after": {table: asdict(state) for table, state in after.items()},
         "changes": {table: asdict(one) for table, one in changes.items()},
+        "raw": list(raw),
     }
     _record(decisions, APPLIED, fix, payload)
 
@@ -182,10 +196,10 @@ def _record(
 def all_fixes(decisions: Decisions) -> list[Fix]:
     """All fixes with their status, oldest first."""
     fixes: dict[str, Fix] = {}
-    for one in decisions.all():
+    for one in decisions.all(*KINDS):
         if one.decision.kind == FIX:
             fixes[one.decision_id] = _first(one)
-        elif one.decision.kind in KINDS:
+        else:
             fix_id = one.decision.payload["fix"]
             fixes[fix_id] = _moved(fixes[fix_id], one)
     return list(fixes.values())
@@ -202,15 +216,25 @@ def find_fix(fixes: Sequence[Fix], fix_id: str) -> Fix:
     return found[0]
 
 
+def days_of(fixes: Sequence[Fix], fix: Fix) -> list[Fix]:
+    """The fixes of all days of the command that a fix comes from."""
+    return [one for one in fixes if one.unit == fix.unit]
+
+
 def check_newest(fixes: Sequence[Fix], fix: Fix, what: str) -> None:
     """Raise ConflictError where a later fix of the same day stands in the way."""
-    later = [one for one in fixes[fixes.index(fix) + 1 :] if (one.dataset, one.day) == (fix.dataset, fix.day)]
-    standing = [one for one in later if one.status is not Status.ROLLED_BACK]
+    standing = standing_after(fixes, fix)
     if standing:
         raise ConflictError(
             f"cannot {what} fix {fix.fix_id[:8]} of {fix.day.key}: fix {standing[-1].fix_id[:8]} came after it; "
             "roll that one back first"
         )
+
+
+def standing_after(fixes: Sequence[Fix], fix: Fix) -> list[Fix]:
+    """The fixes of the same day that came later and were not rolled back."""
+    later = [one for one in fixes[fixes.index(fix) + 1 :] if (one.dataset, one.day) == (fix.dataset, fix.day)]
+    return [one for one in later if one.status is not Status.ROLLED_BACK]
 
 
 def _first(recorded: Recorded) -> Fix:
@@ -229,6 +253,9 @@ def _first(recorded: Recorded) -> Fix:
         pointer=Pointer(**pointer) if pointer else None,
         template=one.payload["template"],
         before=_states(one.payload["before"]),
+        given=one.payload.get("given"),
+        head=one.payload.get("head"),
+        days=tuple(map(date.fromisoformat, one.payload.get("days", []))),
     )
 
 
@@ -236,7 +263,8 @@ def _moved(fix: Fix, recorded: Recorded) -> Fix:
     kind, payload = recorded.decision.kind, recorded.decision.payload
     if kind == APPLIED:
         after = _states(payload["after"])
-        return replace(fix, status=Status.APPLIED, after=after, changes=payload["changes"])
+        raw = tuple(payload.get("raw", []))
+        return replace(fix, status=Status.APPLIED, after=after, changes=payload["changes"], raw=raw)
     status = Status.ROLLED_BACK if kind == ROLLBACK else Status.APPLIED
     return replace(fix, status=status, moves=fix.moves + 1, raw=tuple(payload["raw"]))
 

@@ -7,89 +7,38 @@ left to do: so it dies once at every step, each time upon what the kills before 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import structlog
-import yaml
 
-from infra.demo_site import run_site
-from infra.demo_site.catalog import copy_catalog
 from lakehouse.clock import system_now
 from lakehouse.lake import Lake, open_lake
 from lakehouse.materialize.books import audit_books
-from lakehouse.materialize.clean import materialize_clean
-from lakehouse.materialize.feature import materialize_feature
-from lakehouse.materialize.fixing import apply_fix, roll_back
-from lakehouse.materialize.raw import materialize_raw
-from lakehouse.materialize.result import failed_days
+from lakehouse.materialize.fix_units import apply_fixes, roll_back
 from lakehouse.materialize.versions import moves_of, set_version
 from lakehouse.model.partition import Partition, SourceDay
-from lakehouse.settings import Settings, load_settings
+from lakehouse.settings import Settings
 from lakehouse.tables.content import content_hash
 from lakehouse.tables.effective import current, decided_pointers
 from lakehouse.tables.fixes import Code, Fix, Status, all_fixes
 from lakehouse.tables.upkeep import Limits, upkeep
 from tests.fix_worker import POINTS, run_until
+from tests.letters import SOURCE, TABLES, authors, authors_now, hashes, lake_with, letters, publish
 from tests.unit.tables.upkeep_lake import needed_files, stored_files
 
-ROOT = Path(__file__).parents[2]
-SOURCE = "demo_daily"
-TABLES = ("clean.articles", "clean.outcomes", "clean.rejects", "feature.articles", "feature.source_daily")
 STRICT = Limits(keep_untagged=1, orphan_age=timedelta(0))
 points = pytest.mark.parametrize("point", POINTS)
 
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """A lake beside a demo site; letters have two templates that differ in the author, and two schema versions."""
-    folder = tmp_path_factory.mktemp("crashes")
-    with run_site() as site:
-        catalog = copy_catalog(ROOT / "catalog", folder / "catalog", site.server_port)
-        template = yaml.safe_load((catalog / "templates/demo_daily/v1.yaml").read_text("utf-8"))
-        template["version"] = 2
-        template["fields"]["author"] |= {"then": ["strip"], "rules": [{"regex": "(文 / [^·<]+?) ·"}]}
-        (catalog / "templates/demo_daily/v2.yaml").write_text(yaml.safe_dump(template), "utf-8")
-        schema = yaml.safe_load((catalog / "schemas/articles/v1.yaml").read_text("utf-8"))
-        schema |= {"version": 2, "changes": "Adds subtitle, which letters have."}
-        schema["fields"].append({"name": "subtitle", "type": "string", "description": "What stands below the title"})
-        (catalog / "schemas/articles/v2.yaml").write_text(yaml.safe_dump(schema), "utf-8")
-        yield load_settings(home=folder / "home", catalog_dir=catalog)
+    """A lake beside a demo site."""
+    with letters(tmp_path_factory.mktemp("crashes")) as given:
+        yield given
     structlog.reset_defaults()
-
-
-@contextmanager
-def lake_with(settings: Settings, template: int = 1, version: int = 1) -> Iterator[Lake]:
-    """The lake, opened while the source uses these versions; commands use them too from then on."""
-    path = settings.catalog_dir / "sources" / f"{SOURCE}.yaml"
-    declared = yaml.safe_load(path.read_text("utf-8"))
-    declared |= {"template": f"demo_daily@{template}", "writes": f"articles@{version}"}
-    path.write_text(yaml.safe_dump(declared), "utf-8")
-    with open_lake(settings) as lake:
-        yield lake
-
-
-def publish(lake: Lake, day: SourceDay) -> None:
-    for materialize in (materialize_raw, materialize_clean, materialize_feature):
-        assert failed_days(materialize(lake, [day])) == {}
-
-
-def hashes(lake: Lake, day: SourceDay) -> dict[str, str]:
-    where = [Partition(day.source, day.dt, 1)]
-    return {table: content_hash(lake.committer.scan(table, where)) for table in TABLES}
-
-
-def newest(lake: Lake, day: SourceDay) -> set[str]:
-    """The authors of a day by the table of newest revisions."""
-    rows = lake.committer.scan("feature.articles_current").to_pylist()
-    return {row["author"] for row in rows if (row["source"], row["dt"]) == (day.source, day.dt)}
-
-
-def authors(lake: Lake, day: SourceDay) -> set[str]:
-    found = lake.committer.scan("clean.articles", [Partition(day.source, day.dt, 1)], ["author"])
-    return set(found.column("author").to_pylist())
 
 
 def fixes_of(lake: Lake, day: SourceDay) -> list[Fix]:
@@ -161,10 +110,39 @@ def test_a_fix_killed_at_every_step_is_one_fix(settings: Settings, point: str) -
             == counted["columns"]["author"]
             == len(lake.committer.scan("clean.articles", [fix.partition]))
         )
-        assert authors(lake, day) == newest(lake, day) == {f"文 / {name}" for name in plain}
+        assert authors(lake, day) == authors_now(lake, day) == {f"文 / {name}" for name in plain}
         assert settled(lake, day) == fix.fix_id
         assert run_through(settings, point, "fix", "apply", "--source", SOURCE, *words) == 0
         assert fixes_of(lake, day) == [fix]
+
+
+@points
+def test_a_fix_of_two_days_by_a_file_killed_at_every_step_is_one_fix(
+    settings: Settings, point: str, tmp_path: Path
+) -> None:
+    first = date(2025, 4, 10 * list(POINTS).index(point) + 1)
+    days = [SourceDay(SOURCE, first), SourceDay(SOURCE, first + timedelta(days=1))]
+    with lake_with(settings) as lake:
+        publish(lake, *days)
+        before = [hashes(lake, day) for day in days]
+        frame = lake.committer.scan("clean.articles", [Partition(SOURCE, day.dt, 1) for day in days])
+        names = [name for name in ("subtitle", "content_hash") if name in frame.column_names]
+        pq.write_table(frame.drop_columns(names).slice(1), tmp_path / "rows.parquet")
+        words = ("--from", str(days[0].dt), "--to", str(days[1].dt), "--code", "source_error", "--reason", "too many")
+        again = ("fix", "apply", "--source", SOURCE, *words, "--rows", str(tmp_path / "rows.parquet"))
+        assert run_through(settings, point, *again) >= 8
+        fixes = [fix for day in days for fix in fixes_of(lake, day)]
+        assert [(fix.day, fix.status, fix.unit) for fix in fixes] == [
+            (day, Status.APPLIED, fixes[0].fix_id) for day in days
+        ]
+        assert [(fix.changes or {})["clean.articles"]["removed"] for fix in fixes] == [1, 0]
+        kept = lake.committer.scan("clean.articles", [Partition(SOURCE, day.dt, 1) for day in days])
+        assert content_hash(kept) == content_hash(frame.slice(1))
+        assert [settled(lake, day) for day in days] == [fix.fix_id for fix in fixes]
+        assert run_through(settings, point, *again) == 0
+        assert run_through(settings, point, "fix", "rollback", fixes[1].fix_id, "--reason", "no") >= 6
+        assert [hashes(lake, day) for day in days] == before
+        assert [fix.moves for day in days for fix in fixes_of(lake, day)] == [1, 1]
 
 
 @points
@@ -174,7 +152,7 @@ def test_a_rollback_and_a_redo_killed_at_every_step_are_one_move_each(settings: 
         publish(lake, day)
         before, plain = hashes(lake, day), authors(lake, day)
     with lake_with(settings, template=2) as lake:
-        fix = apply_fix(lake, day, code=Code.TEMPLATE, reason="authors", who="ann")
+        [fix] = apply_fixes(lake, [day], code=Code.TEMPLATE, reason="authors", who="ann")
         after, said = hashes(lake, day), authors(lake, day)
         for count, command in enumerate(("rollback", "redo", "rollback"), start=1):
             again = ("fix", command, fix.fix_id, "--reason", f"number {count}", "--who", "bob")
@@ -183,7 +161,7 @@ def test_a_rollback_and_a_redo_killed_at_every_step_are_one_move_each(settings: 
             [now] = fixes_of(lake, day)
             assert (now.status, now.moves) == (Status.ROLLED_BACK if undone else Status.APPLIED, count)
             assert hashes(lake, day) == (before if undone else after)
-            assert newest(lake, day) == (plain if undone else said)
+            assert authors_now(lake, day) == (plain if undone else said)
             assert settled(lake, day) == (None if undone else fix.fix_id)
             assert run_through(settings, point, *again) == 0
             assert [one.moves for one in fixes_of(lake, day)] == [count]
@@ -196,7 +174,7 @@ def test_a_rerun_killed_at_every_step_is_one_move(settings: Settings, point: str
         publish(lake, day)
         before, plain = hashes(lake, day), authors(lake, day)
     with lake_with(settings, template=2) as lake:
-        fix = apply_fix(lake, day, code=Code.TEMPLATE, reason="authors", who="ann")
+        [fix] = apply_fixes(lake, [day], code=Code.TEMPLATE, reason="authors", who="ann")
         rows = lake.committer.scan("clean.articles", [fix.partition])
         lake.committer.replace("clean.articles", rows.slice(1), [fix.partition])
         again = ("fix", "rollback", fix.fix_id, "--rerun", "--reason", "late pages", "--who", "bob")
@@ -204,7 +182,7 @@ def test_a_rerun_killed_at_every_step_is_one_move(settings: Settings, point: str
         [now] = fixes_of(lake, day)
         assert (now.status, now.moves) == (Status.ROLLED_BACK, 1)
         assert hashes(lake, day) == before
-        assert newest(lake, day) == plain
+        assert authors_now(lake, day) == plain
         assert settled(lake, day) is None
 
 
@@ -215,7 +193,7 @@ def test_a_rollback_that_died_is_finished_by_a_rerun(settings: Settings, point: 
         publish(lake, day)
         before = hashes(lake, day)
     with lake_with(settings, template=2) as lake:
-        fix = apply_fix(lake, day, code=Code.TEMPLATE, reason="authors", who="ann")
+        [fix] = apply_fixes(lake, [day], code=Code.TEMPLATE, reason="authors", who="ann")
         assert run_until(point, ["fix", "rollback", fix.fix_id, "--reason", "no"], environment_of(settings)) == -9
         assert hashes(lake, day) != before
         roll_back(lake, fix.fix_id, rerun=True, reason="no", who="bob")

@@ -4,87 +4,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
-from infra.demo_site import run_site
-from infra.demo_site.catalog import copy_catalog
 from lakehouse.cli import main
 from lakehouse.clock import system_now
 from lakehouse.errors import ConflictError, DataError, UnknownNameError
 from lakehouse.lake import Lake, open_lake
 from lakehouse.materialize.books import audit_books
 from lakehouse.materialize.clean import materialize_clean
-from lakehouse.materialize.feature import materialize_feature
-from lakehouse.materialize.fixing import apply_fix, redo, roll_back
-from lakehouse.materialize.raw import materialize_raw
-from lakehouse.materialize.result import failed_days
+from lakehouse.materialize.fix_units import apply_fixes, redo, roll_back
 from lakehouse.model.partition import Partition, PartitionState, SourceDay
-from lakehouse.settings import Settings, load_settings
-from lakehouse.tables.content import content_hash
+from lakehouse.settings import Settings
 from lakehouse.tables.effective import current
-from lakehouse.tables.fixes import Code, Status
+from lakehouse.tables.fixes import Code, Fix, Status
 from lakehouse.tables.tags import tag_release
 from lakehouse.tables.upkeep import Limits, upkeep
+from tests.letters import SOURCE, TABLES, authors, authors_now, hashes, lake_with, letters, publish
 
-ROOT = Path(__file__).parents[3]
-SOURCE = "demo_daily"
 WORDS: dict[str, Any] = {"code": Code.TEMPLATE, "reason": "authors were missing their words", "who": "ann"}
 UNDO: dict[str, Any] = {"reason": "it was right before", "who": "bob"}
 STRICT = Limits(keep_untagged=1, orphan_age=timedelta(0))
-TABLES = ("clean.articles", "clean.outcomes", "clean.rejects", "feature.articles", "feature.source_daily")
 
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """A lake beside a demo site, whose letters have two template versions that differ in the author."""
-    folder = tmp_path_factory.mktemp("fixes")
-    with run_site() as site:
-        catalog = copy_catalog(ROOT / "catalog", folder / "catalog", site.server_port)
-        second = yaml.safe_load((catalog / "templates/demo_daily/v1.yaml").read_text(encoding="utf-8"))
-        second["version"] = 2
-        second["fields"]["author"]["then"] = ["strip"]
-        second["fields"]["author"]["rules"] = [{"regex": "(文 / [^·<]+?) ·"}]
-        (catalog / "templates/demo_daily/v2.yaml").write_text(yaml.safe_dump(second), encoding="utf-8")
-        yield load_settings(home=folder / "home", catalog_dir=catalog)
+    """A lake beside a demo site."""
+    with letters(tmp_path_factory.mktemp("fixes")) as given:
+        yield given
 
 
-@contextmanager
-def lake_with(settings: Settings, template: int) -> Iterator[Lake]:
-    """The lake, opened while the source uses this template version."""
-    path = settings.catalog_dir / "sources" / f"{SOURCE}.yaml"
-    declared = yaml.safe_load(path.read_text(encoding="utf-8"))
-    declared["template"] = f"demo_daily@{template}"
-    path.write_text(yaml.safe_dump(declared), encoding="utf-8")
-    with open_lake(settings) as lake:
-        yield lake
-
-
-def publish(lake: Lake, *days: SourceDay) -> None:
-    for materialize in (materialize_raw, materialize_clean, materialize_feature):
-        assert failed_days(materialize(lake, days)) == {}
-
-
-def hashes(lake: Lake, day: SourceDay) -> dict[str, str]:
-    where = [Partition(day.source, day.dt, 1)]
-    return {table: content_hash(lake.committer.scan(table, where)) for table in TABLES}
-
-
-def authors(lake: Lake, day: SourceDay) -> set[str]:
-    found = lake.committer.scan("clean.articles", [Partition(day.source, day.dt, 1)], ["author"])
-    return set(found.column("author").to_pylist())
-
-
-def authors_now(lake: Lake, day: SourceDay) -> set[str]:
-    """By the table of newest revisions."""
-    rows = lake.committer.scan("feature.articles_current").to_pylist()
-    return {row["author"] for row in rows if (row["source"], row["dt"]) == (day.source, day.dt)}
+def apply_fix(lake: Lake, day: SourceDay, **words: Any) -> Fix:
+    [fix] = apply_fixes(lake, [day], **words)
+    return fix
 
 
 def test_a_fix_records_what_it_changed_and_readers_get_the_new_rows(settings: Settings) -> None:
@@ -123,17 +78,17 @@ def test_a_rollback_loses_nothing_even_after_the_strictest_upkeep(settings: Sett
         publish(lake, other)
         later = hashes(lake, other)
         upkeep(lake.committer, TABLES, STRICT, now=system_now() + timedelta(days=400))
-        undone = roll_back(lake, fix.fix_id[:8], **UNDO)
+        [undone] = roll_back(lake, fix.fix_id[:8], **UNDO)
         assert undone.status is Status.ROLLED_BACK
         assert hashes(lake, day) == before
         assert authors_now(lake, day) == plain
         assert hashes(lake, other) == later
         assert current(lake.committer)["articles", SOURCE, day.dt].fix_id is None
         upkeep(lake.committer, TABLES, STRICT, now=system_now() + timedelta(days=800))
-        again = redo(lake, fix.fix_id, **UNDO)
+        [again] = redo(lake, fix.fix_id, **UNDO)
         assert again.status is Status.APPLIED
         assert hashes(lake, day) == fixed
-        assert roll_back(lake, fix.fix_id, **UNDO).moves == 3
+        assert [one.moves for one in roll_back(lake, fix.fix_id, **UNDO)] == [3]
         assert hashes(lake, day) == before
         assert audit_books(lake, [day, other]).balanced
 
@@ -144,7 +99,7 @@ def test_what_was_rolled_back_does_not_come_back_with_the_next_run(settings: Set
         publish(lake, day)
         before = hashes(lake, day)
     with lake_with(settings, 2) as lake:
-        fix = roll_back(lake, apply_fix(lake, day, **WORDS).fix_id, **UNDO)
+        [fix] = roll_back(lake, apply_fix(lake, day, **WORDS).fix_id, **UNDO)
         [articles, *_] = materialize_clean(lake, [day])
         assert (articles.changed, articles.state) == (False, PartitionState.COMPLETE)
         assert fix.fix_id[:8] in articles.message
@@ -170,7 +125,7 @@ def test_rows_that_came_after_a_fix_are_not_rolled_away(settings: Settings) -> N
         lake.committer.replace("clean.articles", rows.slice(1), [fix.partition])
         with pytest.raises(ConflictError, match="has changed since; `--rerun`"):
             roll_back(lake, fix.fix_id, **UNDO)
-        assert roll_back(lake, fix.fix_id, rerun=True, **UNDO).status is Status.ROLLED_BACK
+        assert [one.status for one in roll_back(lake, fix.fix_id, rerun=True, **UNDO)] == [Status.ROLLED_BACK]
         assert authors(lake, day) == authors_now(lake, day) == plain
         [articles, *_] = materialize_clean(lake, [day])
         assert authors(lake, day) == plain

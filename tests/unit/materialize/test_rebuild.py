@@ -22,7 +22,7 @@ from lakehouse.ledger.partitions import PartitionIndex
 from lakehouse.ledger.tables import batch, partition_info, task
 from lakehouse.materialize.clean import materialize_clean
 from lakehouse.materialize.feature import materialize_feature
-from lakehouse.materialize.fixing import apply_fix
+from lakehouse.materialize.fix_units import apply_fixes
 from lakehouse.materialize.marks import newest_marks
 from lakehouse.materialize.raw import materialize_raw
 from lakehouse.materialize.rebuild import NOT_DERIVED, rebuild
@@ -80,7 +80,7 @@ def lived_in(lake: Lake, town: Settings) -> Iterator[Lake]:
     materialize_raw(lake, [letters("2025-03-05")])
     for materialize in LAYERS[:2]:
         materialize(lake, [letters("2025-03-04")])
-    apply_fix(lake, days[0], code=Code.BUG, reason="again", who="ann")
+    apply_fixes(lake, days[:1], code=Code.BUG, reason="again", who="ann")
     path = town.catalog_dir / "sources" / f"{DAILY}.yaml"
     declared = yaml.safe_load(path.read_text(encoding="utf-8"))
     path.write_text(yaml.safe_dump({**declared, "retention": {"raw": "1000d"}}), encoding="utf-8")

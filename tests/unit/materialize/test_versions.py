@@ -20,7 +20,7 @@ from lakehouse.errors import ConflictError, DataError
 from lakehouse.lake import Lake, open_lake
 from lakehouse.materialize.clean import materialize_clean
 from lakehouse.materialize.feature import materialize_feature
-from lakehouse.materialize.fixing import apply_fix, roll_back
+from lakehouse.materialize.fix_units import apply_fixes, roll_back
 from lakehouse.materialize.raw import materialize_raw
 from lakehouse.materialize.result import failed_days
 from lakehouse.materialize.versions import moves_of, set_version, undo_version
@@ -123,13 +123,13 @@ def test_a_structural_fix_moves_readers_and_its_rollback_moves_them_back(setting
     day = SourceDay(SOURCE, date(2025, 5, 5))
     publish(settings, day, 1)
     with writing(settings, 2) as lake:
-        fix = apply_fix(lake, day, code=Code.TEMPLATE, **WORDS)
+        [fix] = apply_fixes(lake, [day], code=Code.TEMPLATE, **WORDS)
         assert fix.structural
         expect(lake, day, 2)
         with pytest.raises(ConflictError, match="fix rollback"):
             undo_version(lake, [day], **WORDS)
         set_version(lake, [day], 1, **WORDS)
-        later = apply_fix(lake, day, code=Code.BUG, reason="other words", who="ann")
+        [later] = apply_fixes(lake, [day], code=Code.BUG, reason="other words", who="ann")
         expect(lake, day, 2)
         roll_back(lake, later.fix_id, **WORDS)
         expect(lake, day, 1)
