@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from collections.abc import Callable
 
 import lakehouse.cli.effective as _effective
 import lakehouse.cli.fix as _fix
 import lakehouse.ledger.ledger as _ledger
 import lakehouse.parse as _parse
-from lakehouse.cli import main
 from lakehouse.tables.iceberg import LakehouseCatalog
+from tests import upkeep_worker
 from tests.upkeep_worker import at
 
 IMPORTED = (_effective, _fix, _ledger, _parse)
@@ -25,15 +23,4 @@ POINTS: dict[str, Callable[[], None]] = {
 
 def run_until(point: str, arguments: list[str], environment: dict[str, str]) -> int | None:
     """Run a command in a process of its own that dies at `point` if it comes there; its exit code."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.fix_worker"])
-    child = context.Process(target=_run, args=(point, arguments, environment))
-    child.start()
-    child.join()
-    return child.exitcode
-
-
-def _run(point: str, arguments: list[str], environment: dict[str, str]) -> None:
-    os.environ.update(environment)
-    POINTS[point]()
-    main(arguments)
+    return upkeep_worker.run_until(point, arguments, environment, worker="tests.fix_worker")

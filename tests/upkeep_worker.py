@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import signal
@@ -60,17 +61,19 @@ POINTS: dict[str, Callable[[], None]] = {
 }
 
 
-def run_until(point: str, arguments: list[str], environment: dict[str, str]) -> int | None:
-    """Run a command in a process of its own that dies at `point`; its exit code."""
+def run_until(
+    point: str, arguments: list[str], environment: dict[str, str], *, worker: str = "tests.upkeep_worker"
+) -> int | None:
+    """Run a command in a process of its own that dies at `point` of the module `worker`; its exit code."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.upkeep_worker"])
-    child = context.Process(target=_run, args=(point, arguments, environment))
+    context.set_forkserver_preload([worker])
+    child = context.Process(target=_run, args=(worker, point, arguments, environment))
     child.start()
     child.join()
     return child.exitcode
 
 
-def _run(point: str, arguments: list[str], environment: dict[str, str]) -> None:
+def _run(worker: str, point: str, arguments: list[str], environment: dict[str, str]) -> None:
     os.environ.update(environment)
-    POINTS[point]()
+    importlib.import_module(worker).POINTS[point]()
     main(arguments)

@@ -24,7 +24,7 @@ def replace_index(
         {**partition_values(info), **times, "completed_at": now if info.state in ENDED_STATES else None}
         for info in partitions
     ]
-    rows = [{**_without_key(asdict(one)), "object_key": one.key} for one in batches]
+    rows = [_batch_values(one) for one in batches]
     with ledger.write() as connection:
         connection.execute(sa.delete(partition_info).where(partition_info.c.updated_at < began))
         changed = sa.func.coalesce(batch.c.committed_at, batch.c.uploaded_at)
@@ -36,7 +36,7 @@ def replace_index(
 
 def write_batch(ledger: Ledger, row: BatchRow) -> None:
     """Write one batch, in place of what is known of it."""
-    values = {**_without_key(asdict(row)), "object_key": row.key}
+    values = _batch_values(row)
     insert = ledger.insert(batch).values(**values)
     with ledger.write() as connection:
         connection.execute(insert.on_conflict_do_update(index_elements=[batch.c.batch_id], set_=values))
@@ -48,5 +48,7 @@ def drop_row(ledger: Ledger, info: PartitionInfo) -> None:
         connection.execute(sa.delete(partition_info).where(*partition_key(info.layer, info.table, info.partition)))
 
 
-def _without_key(values: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in values.items() if name != "key"}
+def _batch_values(row: BatchRow) -> dict[str, object]:
+    values = asdict(row)
+    values["object_key"] = values.pop("key")
+    return values

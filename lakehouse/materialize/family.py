@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from lakehouse.errors import UnknownNameError
 from lakehouse.lake import Lake
 from lakehouse.ledger.partitions import PartitionIndex, PartitionInfo
@@ -19,15 +21,7 @@ def find_partition(lake: Lake, name: str) -> str:
 
 def ancestors(lake: Lake, name: str) -> list[str]:
     """All partitions that one was made from, nearest first."""
-    parents = {_name(info): info.parents for info in PartitionIndex(lake.ledger).list()}
-    found: dict[str, None] = {}
-    waiting = list(parents.get(name, ()))
-    while waiting:
-        one = waiting.pop(0)
-        if one not in found:
-            found[one] = None
-            waiting += parents.get(one, ())
-    return list(found)
+    return _reached({_name(info): info.parents for info in PartitionIndex(lake.ledger).list()}, name)
 
 
 def descendants(lake: Lake, name: str) -> list[str]:
@@ -36,13 +30,18 @@ def descendants(lake: Lake, name: str) -> list[str]:
     for info in PartitionIndex(lake.ledger).list():
         for parent in info.parents:
             children.setdefault(parent, []).append(_name(info))
+    return _reached(children, name)
+
+
+def _reached(steps: Mapping[str, Sequence[str]], start: str) -> list[str]:
+    """All that steps lead to, nearest first."""
     found: dict[str, None] = {}
-    waiting = children.get(name, [])[:]
+    waiting = [*steps.get(start, ())]
     while waiting:
         one = waiting.pop(0)
         if one not in found:
             found[one] = None
-            waiting += children.get(one, [])
+            waiting += steps.get(one, ())
     return list(found)
 
 

@@ -9,11 +9,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from lakehouse.lake import Lake
+from lakehouse.ledger.partitions import ENDED_STATES
 from lakehouse.model.partition import Partition, PartitionState, SourceDay
 from lakehouse.tables.decisions import Decision, Recorded
 
 COMPLETION, REOPENING = "completion", "reopening"
-ENDED = (PartitionState.COMPLETE, PartitionState.EMPTY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,10 @@ class Mark:
 def newest_marks(lake: Lake, sources: Collection[str] | None = None) -> dict[SourceDay, Mark]:
     """The newest mark of every day, of some sources where given."""
     found: dict[SourceDay, Mark] = {}
-    for one in lake.decisions.all():
-        decision = one.decision
-        if decision.kind not in {COMPLETION, REOPENING} or not decision.source or not decision.dt:
-            continue
-        if sources is None or decision.source in sources:
-            found[SourceDay(decision.source, decision.dt)] = _mark(one)
+    for one in lake.decisions.all(COMPLETION, REOPENING):
+        source, dt = one.decision.source, one.decision.dt
+        if source and dt and (sources is None or source in sources):
+            found[SourceDay(source, dt)] = _mark(one)
     return found
 
 
@@ -41,9 +39,9 @@ def next_mark(
     known: Mark | None, partition: Partition, state: PartitionState, rows: Mapping[str, int]
 ) -> Decision | None:
     """The decision that a day's state asks for; None where the newest mark says it already."""
-    if state not in ENDED:
+    if state not in ENDED_STATES:
         # Rows that the mark does not know reopen a day by themselves.
-        if state_by_mark(known, rows) not in ENDED:
+        if state_by_mark(known, rows) not in ENDED_STATES:
             return None
         kind, reason, state = REOPENING, "due tasks of the day are not ended", PartitionState.OPEN
     elif state_by_mark(known, rows) is state:
@@ -63,7 +61,7 @@ def next_mark(
 
 def state_by_mark(mark: Mark | None, rows: Mapping[str, int]) -> PartitionState:
     """What the newest mark says of a day whose raw tables have these rows."""
-    if mark is None or mark.state not in ENDED or dict(mark.rows) != dict(rows):
+    if mark is None or mark.state not in ENDED_STATES or dict(mark.rows) != dict(rows):
         return PartitionState.OPEN
     return mark.state
 

@@ -16,7 +16,9 @@ from lakehouse.ledger.index import replace_index
 from lakehouse.ledger.partitions import ENDED_STATES, PartitionInfo
 from lakehouse.ledger.tasks import TaskState
 from lakehouse.materialize.batches import derive_batches
-from lakehouse.materialize.feature import ARTICLES, CURRENT, DAILY, FEATURES
+from lakehouse.materialize.days import raw_partition, record_partition
+from lakehouse.materialize.feature import ARTICLES, CURRENT, DAILY, FEATURES, feature_partition
+from lakehouse.materialize.fixed_tables import record_table
 from lakehouse.materialize.holdings import (
     NOTHING,
     Holding,
@@ -26,13 +28,12 @@ from lakehouse.materialize.holdings import (
     read_holdings,
     retired_partitions,
 )
-from lakehouse.materialize.holds import PARENTS
-from lakehouse.materialize.index import NO_DAY, RunNotes, describe_nothing, partition_name
+from lakehouse.materialize.holds import raw_names
+from lakehouse.materialize.index import NO_DAY, RunNotes, describe_nothing, indexed_partition, partition_name
 from lakehouse.materialize.lineage import record_tables
 from lakehouse.materialize.marks import newest_marks, state_by_mark
 from lakehouse.materialize.raw import DATASETS, TASK_COLUMNS, judge_lists
 from lakehouse.model.partition import Layer, Partition, PartitionState, SourceDay
-from lakehouse.specs.base import split_ref
 
 NOT_DERIVED = ("created_at", "updated_at", "completed_at")
 """Columns of `partition_info` that say when the index was written."""
@@ -109,8 +110,7 @@ class _Truth:
     ) -> PartitionInfo:
         """The row of one partition; one that retention emptied says so."""
         layer = Layer(table.partition(".")[0])
-        key = partition if table != CURRENT else Partition(partition.source, NO_DAY, partition.schema_version)
-        holding = self.holdings(table).get(key, NOTHING)
+        holding = self.holdings(table).get(indexed_partition(self.lake, table, partition), NOTHING)
         gone = partition in self.retired.get(layer, ()) and not holding.files
         state = PartitionState.RETIRED if gone else state
         self.states[table, partition] = state
@@ -130,21 +130,19 @@ class _Truth:
 def _raw(truth: _Truth) -> Iterator[PartitionInfo]:
     tables = [f"raw.{name}" for name in DATASETS]
     found = {table: set(truth.holdings(table)) | truth.retired.get(Layer.RAW, set()) for table in tables}
-    versions = {table: truth.lake.catalog.table_schema(table, None).version for table in tables}
     days = sorted({one.day for some in found.values() for one in some})
     for day in days:
-        for table in tables:
-            mine = {one for one in found[table] if one.day == day} or {Partition(day.source, day.dt, versions[table])}
+        state = _raw_state(truth, day)
+        for name, table in zip(DATASETS, tables, strict=True):
+            mine = {one for one in found[table] if one.day == day} or {raw_partition(truth.lake, day, name)}
             for partition in sorted(mine):
-                yield truth.info(table, partition, _raw_state(truth, day))
+                yield truth.info(table, partition, state)
 
 
 def _raw_state(truth: _Truth, day: SourceDay) -> PartitionState:
-    rows = {}
-    for name in DATASETS:
-        version = truth.lake.catalog.schema(name, None).version
-        held = truth.holdings(f"raw.{name}").get(Partition(day.source, day.dt, version), NOTHING)
-        rows[name] = held.rows
+    rows = {
+        name: truth.holdings(f"raw.{name}").get(raw_partition(truth.lake, day, name), NOTHING).rows for name in DATASETS
+    }
     state = state_by_mark(truth.marks.get(day), rows)
     if state not in ENDED_STATES and day in truth.unread_days:
         return PartitionState.FAILED
@@ -155,10 +153,7 @@ def _clean(truth: _Truth) -> Iterator[PartitionInfo]:
     lake, retired = truth.lake, truth.retired.get(Layer.CLEAN, set())
     records = record_tables(lake)
     for partition in sorted(set(truth.holdings("clean.outcomes")) | retired):
-        versions = {name: lake.catalog.schema(name, None).version for name in DATASETS}
-        parents = tuple(
-            partition_name(f"raw.{name}", Partition(partition.source, partition.dt, versions[name])) for name in PARENTS
-        )
+        parents = raw_names(lake, partition.day)
         mine = [table for table in records if table == _record_table(truth, partition)]
         state = _clean_state(truth, partition, mine)
         for table in ("clean.rejects", "clean.outcomes", *mine):
@@ -167,15 +162,13 @@ def _clean(truth: _Truth) -> Iterator[PartitionInfo]:
 
 def _record_table(truth: _Truth, partition: Partition) -> str | None:
     """The table of records that a partition's source writes; for one that is no longer declared, where its rows are."""
-    source = truth.lake.catalog.sources.get(partition.source)
-    if source is not None:
-        return truth.lake.catalog.schema(split_ref(source.writes)[0], None).table
+    if partition.source in truth.lake.catalog.sources:
+        return record_table(truth.lake, partition.day)
     return next((table for table in record_tables(truth.lake) if partition in truth.holdings(table)), None)
 
 
 def _clean_state(truth: _Truth, partition: Partition, records: list[str]) -> PartitionState:
-    version = truth.lake.catalog.schema("fetches", None).version
-    raw = truth.states.get(("raw.fetches", Partition(partition.source, partition.dt, version)))
+    raw = truth.states.get(("raw.fetches", raw_partition(truth.lake, partition.day)))
     rows = sum(truth.holdings(table).get(partition, NOTHING).rows for table in records)
     if raw is PartitionState.RETIRED:
         # Nobody can compare with its fetches any more; retention takes no day that goes on.
@@ -190,19 +183,16 @@ def _feature(truth: _Truth) -> Iterator[PartitionInfo]:
     lake = truth.lake
     sources: dict[str, bool] = {}
     for partition in sorted(set(truth.holdings(DAILY)) | truth.retired.get(Layer.FEATURE, set())):
-        table = _record_table(truth, partition)
-        source = lake.catalog.sources.get(partition.source)
-        if table is None or source is None:
+        if partition.source not in lake.catalog.sources:
             continue
-        record = Partition(partition.source, partition.dt, split_ref(source.writes)[1])
+        table, record = record_table(lake, partition.day), record_partition(lake, partition.day)
         parents = (partition_name(table, record),)
         whole = table != ARTICLES or record in truth.computed or not truth.holdings(table).get(record, NOTHING).rows
         clean = truth.states.get((table, record))
         state = clean if clean in ENDED_STATES and whole else PartitionState.OPEN
         yield truth.info(DAILY, partition, state, parents)
         if table == ARTICLES:
-            version = lake.catalog.table_schema(FEATURES, None).version
-            yield truth.info(FEATURES, Partition(partition.source, partition.dt, version), state, parents)
+            yield truth.info(FEATURES, feature_partition(lake, FEATURES, partition.day), state, parents)
             sources[partition.source] = sources.get(partition.source, True) and whole
     for name, whole in sources.items():
         current = Partition(name, NO_DAY, lake.catalog.table_schema(CURRENT, None).version)

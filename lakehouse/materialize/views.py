@@ -29,8 +29,10 @@ def refresh_after(lake: Lake, tables: Iterable[str]) -> None:
 
     The rows are committed then, and the next run or the night's upkeep makes the views.
     """
+    if lake.settings.trino_host is None:
+        return
     shapes = {(name, lake.committer.table(name).properties.get(VERSIONS_PROPERTY, "")) for name in tables}
-    if lake.settings.trino_host is None or shapes <= lake.shapes_in_trino:
+    if shapes <= lake.shapes_in_trino:
         return
     try:
         changed = refresh_views(lake)

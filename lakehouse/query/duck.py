@@ -21,14 +21,12 @@ from lakehouse.query.shapes import Shape, Shapes
 from lakehouse.query.views import (
     EFFECTIVE_TABLE,
     VIEW_SUFFIXES,
-    compat_sql,
-    effective_sql,
     holds_records,
-    latest_sql,
     literal,
     may_hold_records,
     quoted,
     table_of,
+    view_sql,
 )
 
 _T = TypeVar("_T")
@@ -204,12 +202,8 @@ class Connection:
         rows = _scan(table)
         if name == table:
             return f"SELECT * FROM {rows}"
-        shape = self._shape(table)
-        if name.endswith("_compat"):
-            return compat_sql(rows, shape.columns, shape.versions)
         pointers = _scan(EFFECTIVE_TABLE) if EFFECTIVE_TABLE in self._locations else None
-        effective = effective_sql(table.partition(".")[2], rows, pointers, shape.columns)
-        return effective if name.endswith("_effective") else latest_sql(f"({effective})", shape.columns)
+        return view_sql(name, rows, pointers, self._shape(table))
 
 
 def connect(lake: Readable | Catalog, properties: Mapping[str, str] | None = None) -> Connection:

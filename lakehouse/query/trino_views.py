@@ -15,13 +15,12 @@ from lakehouse.query.shapes import Shape, Shapes
 from lakehouse.query.trino import TRINO_CATALOG, TrinoAccess, read_rows
 from lakehouse.query.views import (
     EFFECTIVE_TABLE,
-    compat_sql,
-    effective_sql,
+    VIEW_SUFFIXES,
     holds_records,
-    latest_sql,
     literal,
     may_hold_records,
     quoted,
+    view_sql,
 )
 
 
@@ -49,15 +48,11 @@ def publish_views(access: TrinoAccess, iceberg: Catalog, properties: Mapping[str
 
 
 def _views(shapes: Mapping[str, Shape]) -> Iterator[tuple[str, str]]:
-    """Name and SQL of each view, the effective ones before those that read them."""
+    """Name and SQL of each view."""
     for table, shape in shapes.items():
-        if not holds_records(table, shape.columns):
-            continue
-        rows, pointers = _whole(table), _whole(EFFECTIVE_TABLE)
-        effective = effective_sql(table.partition(".")[2], rows, pointers, shape.columns)
-        yield f"{table}_effective", effective
-        yield f"{table}_latest", latest_sql(f"({effective})", shape.columns)
-        yield f"{table}_compat", compat_sql(rows, shape.columns, shape.versions)
+        if holds_records(table, shape.columns):
+            for suffix in VIEW_SUFFIXES:
+                yield table + suffix, view_sql(table + suffix, _whole(table), _whole(EFFECTIVE_TABLE), shape)
 
 
 def _whole(table: str) -> str:

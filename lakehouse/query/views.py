@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from lakehouse.query.casts import cast_sql
+from lakehouse.query.shapes import Shape
 from lakehouse.tables.versions import CompatField, VersionFields, compat_fields
 
 EFFECTIVE_TABLE = "meta.effective"
@@ -42,6 +43,15 @@ def quoted(name: str) -> str:
 def literal(text: str) -> str:
     """A SQL string literal."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def view_sql(name: str, rows: str, pointers: str | None, shape: Shape) -> str:
+    """The SQL of the view `name`; `rows` is what to read its table from, `pointers` the effective versions."""
+    table = table_of(name)
+    if name.endswith("_compat"):
+        return compat_sql(rows, shape.columns, shape.versions)
+    effective = effective_sql(table.partition(".")[2], rows, pointers, shape.columns)
+    return effective if name.endswith("_effective") else latest_sql(f"({effective})", shape.columns)
 
 
 def effective_sql(dataset: str, rows: str, pointers: str | None, columns: Sequence[str]) -> str:
