@@ -21,7 +21,7 @@ def refresh_views(lake: Lake) -> list[str]:
     if settings.trino_host is None or settings.trino_port is None:
         return []
     access = TrinoAccess(settings.trino_host, settings.trino_port, "upkeep", "lakehouse_upkeep")
-    return publish_views(access, lake.iceberg, lake.reader_properties)
+    return publish_views(access, lake.iceberg)
 
 
 def refresh_after(lake: Lake, tables: Iterable[str]) -> None:

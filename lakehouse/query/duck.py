@@ -59,7 +59,7 @@ class Connection:
     def __init__(self, iceberg: Catalog, properties: Mapping[str, str]) -> None:
         self._iceberg = iceberg
         self._locations: Mapping[str, str] = {}
-        self._shapes = Shapes(properties)
+        self._shapes = Shapes(self._read)
         self._made: dict[str, tuple[str, ...]] = {}
         self._aims: dict[str, str] = {}
         self.duckdb = open_duckdb(properties)
@@ -115,7 +115,7 @@ class Connection:
             raise self._named(error, query) from error
         except duckdb.IOException as error:
             if self._point(query) == locations:
-                raise unreadable(error) from error
+                raise _unreadable(error) from error
         return statement()
 
     def _named(self, error: duckdb.CatalogException, query: str) -> Exception:
@@ -134,10 +134,10 @@ class Connection:
             try:
                 self._make_views(query)
                 break
-            except (duckdb.IOException, OSError) as error:
+            except duckdb.IOException as error:
                 # A location that was read a moment ago may be out of the table's log by now.
                 if last:
-                    raise unreadable(error) from error
+                    raise _unreadable(error) from error
         return self._locations
 
     def _make_views(self, query: str) -> None:
@@ -193,6 +193,12 @@ class Connection:
 
     def _has_views(self, table: str) -> bool:
         return may_hold_records(table) and holds_records(table, self._shape(table).columns)
+
+    def _read(self, location: str) -> bytes:
+        found = self.duckdb.execute("SELECT content FROM read_blob(?)", [location]).fetchone()
+        if found is None:
+            raise duckdb.IOException(f"{location} is not there")
+        return bytes(found[0])
 
     def _shape(self, table: str) -> Shape:
         return self._shapes.of(self._locations[table])
@@ -253,8 +259,7 @@ def _variable(table: str) -> str:
     return f"lakehouse.{table}"
 
 
-def unreadable(error: Exception) -> UnavailableError:
-    """The error for files that DuckDB could not read."""
+def _unreadable(error: duckdb.Error) -> UnavailableError:
     line = str(error).partition("\n")[0]
     return UnavailableError(
         f"a table's files could not be read ({line}); check that the storage runs (`make status`) and run the "

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pyiceberg.table import StaticTable
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
+from lakehouse.tables.filesystem import GZIP
 from lakehouse.tables.storage import plain_path
 from lakehouse.tables.versions import VersionFields, read_versions
 
@@ -32,38 +33,39 @@ class Shape:
 
 
 class Shapes:
-    """Shapes by metadata location."""
+    """Shapes by metadata location; `read` gives the bytes of a file, with the client and rights of whoever asks."""
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
-        self._properties = dict(properties)
+    def __init__(self, read: Callable[[str], bytes]) -> None:
+        self._read = read
         self._known: dict[str, Shape] = {}
         self._folder = TemporaryDirectory(prefix="lakehouse-shapes-")
 
     def of(self, location: str) -> Shape:
-        """The shape of the table whose metadata file is at `location`; OSError where it can't be read."""
+        """The shape of the table whose metadata file is at `location`; raises what reading it raises."""
         if location not in self._known:
-            table = StaticTable.from_metadata(location, self._properties)
-            self._known[location] = self._shape_of(table)
+            data = self._read(location)
+            text = (gzip.decompress(data) if data.startswith(GZIP) else data).decode()
+            self._known[location] = self._shape_of(TableMetadataUtil.parse_raw(text))
         return self._known[location]
 
     def close(self) -> None:
         """Remove the stubs."""
         self._folder.cleanup()
 
-    def _shape_of(self, table: StaticTable) -> Shape:
-        columns = tuple(field.name for field in table.schema().fields)
-        snapshot = table.current_snapshot()
+    def _shape_of(self, metadata: TableMetadata) -> Shape:
+        columns = tuple(field.name for field in metadata.schema().fields)
+        snapshot = metadata.current_snapshot()
         totals: Mapping[str, str] = {"total-data-files": "0", "total-files-size": "0"}
         if snapshot is not None:
             totals = snapshot.summary.additional_properties if snapshot.summary is not None else {}
         files, size = (totals.get(name) for name in ("total-data-files", "total-files-size"))
         return Shape(
             columns,
-            read_versions(table.properties),
-            plain_path(table.location()),
+            read_versions(metadata.properties),
+            plain_path(metadata.location),
             None if files is None else int(files),
             None if size is None else int(size),
-            self._write_stub(table.metadata),
+            self._write_stub(metadata),
         )
 
     def _write_stub(self, metadata: TableMetadata) -> str:

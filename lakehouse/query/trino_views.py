@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from functools import partial
 
-from pyiceberg.catalog import Catalog
+from trino.exceptions import TrinoQueryError
 
+from lakehouse.errors import UnavailableError
 from lakehouse.query.locations import read_locations
 from lakehouse.query.shapes import Shape, Shapes
 from lakehouse.query.trino import TRINO_CATALOG, TrinoAccess, read_rows
@@ -22,18 +24,19 @@ from lakehouse.query.views import (
     quoted,
     view_sql,
 )
+from lakehouse.tables.filesystem import read_bytes
+from lakehouse.tables.iceberg import LakehouseCatalog
 
 
-def publish_views(access: TrinoAccess, iceberg: Catalog, properties: Mapping[str, str]) -> list[str]:
+def publish_views(access: TrinoAccess, iceberg: LakehouseCatalog) -> list[str]:
     """Make the views of every table of records, or mend those that are not as they should be; returns these.
 
-    `access` is that of the user for upkeep, `properties` those to read metadata files with. Raises UnavailableError
-    where Trino does not answer.
+    `access` is that of the user for upkeep. Raises UnavailableError where Trino does not answer or refuses.
     """
     locations = read_locations(iceberg)
     if EFFECTIVE_TABLE not in locations:
         return []
-    shapes = Shapes(properties)
+    shapes = Shapes(partial(_read, iceberg))
     try:
         wanted = dict(_views({name: shapes.of(at) for name, at in locations.items() if may_hold_records(name)}))
     finally:
@@ -43,7 +46,13 @@ def publish_views(access: TrinoAccess, iceberg: Catalog, properties: Mapping[str
     for name in changed:
         comment = literal(_mark(wanted[name]))
         create = f"CREATE OR REPLACE VIEW {quoted(name)} COMMENT {comment} SECURITY INVOKER AS {wanted[name]}"
-        list(read_rows(access, create))
+        try:
+            list(read_rows(access, create))
+        except TrinoQueryError as error:
+            raise UnavailableError(
+                f"Trino refuses to make the view {name} ({error.message}); its catalogs have to lead to the Iceberg "
+                "catalog of this lake: `lakehouse doctor` shows what it sees. Then run `lakehouse views`"
+            ) from error
     return changed
 
 
@@ -53,6 +62,15 @@ def _views(shapes: Mapping[str, Shape]) -> Iterator[tuple[str, str]]:
         if holds_records(table, shape.columns):
             for suffix in VIEW_SUFFIXES:
                 yield table + suffix, view_sql(table + suffix, _whole(table), _whole(EFFECTIVE_TABLE), shape)
+
+
+def _read(iceberg: LakehouseCatalog, location: str) -> bytes:
+    data = read_bytes(iceberg.file_io(location), location)
+    if data is None:
+        raise UnavailableError(
+            f"the metadata file {location} is gone, so no views can be made; run `lakehouse restore`"
+        )
+    return data
 
 
 def _whole(table: str) -> str:

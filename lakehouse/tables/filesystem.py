@@ -11,6 +11,9 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from lakehouse.errors import ConfigError
 
+GZIP = b"\x1f\x8b"
+"""How a gzipped file begins."""
+
 
 def resolve(io: FileIO, location: str) -> tuple[FileSystem, str]:
     """The file system of a location, and its path there."""

@@ -20,11 +20,10 @@ from pyiceberg.table import StaticTable
 
 from lakehouse.errors import ConflictError, UnknownNameError
 from lakehouse.tables.current import file_name, metadata_version, write_current
-from lakehouse.tables.filesystem import read_bytes, read_text, resolve
+from lakehouse.tables.filesystem import GZIP, read_bytes, read_text, resolve
 from lakehouse.tables.iceberg import LakehouseCatalog
 from lakehouse.tables.locks import TableLocks
 
-GZIP = b"\x1f\x8b"
 METADATA_FILE = re.compile(r"[0-9]+-[0-9a-f-]{36}(\.gz)?\.metadata\.json")
 
 

@@ -25,7 +25,6 @@ from lakehouse.model.partition import SourceDay
 from lakehouse.settings import load_settings
 from lakehouse.snapshots.spool import Spool
 from lakehouse.tables.committer import Committer
-from lakehouse.tables.decisions import Decisions
 from lakehouse.tables.iceberg import LakehouseCatalog
 
 
@@ -50,10 +49,11 @@ def _watch(owner: Any, name: str, call: int, before: Any, after: Any) -> None:
     def watched(*args: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
-        if before is not None and calls == call:
+        mine = calls  # what is called may call it again
+        if before is not None and mine == call:
             before()
         result = original(*args, **named)
-        if after is not None and calls == call:
+        if after is not None and mine == call:
             after()
         return result
 
@@ -70,7 +70,7 @@ POINTS: dict[str, Callable[[], None]] = {
     "after the swap, before the committer knows": die_after(LakehouseCatalog, "_swap"),
     "after the commit of raw.tasks, before raw.entries": die_after(Committer, "append", 1),
     "after commit, before the ledger": die_before(BatchIndex, "mark_committed"),
-    "after the ledger, before the decision": die_before(Decisions, "record_all"),
+    "after the ledger, before the decision": die_before(raw, "newest_marks"),
     "after the decision, before the state": die_before(raw, "record_state"),
     "after clean.rejects, before clean.outcomes": die_after(Committer, "replace", 1),
     "after the clean tables, before the effective version": die_before(clean, "set_first_effective"),

@@ -30,9 +30,9 @@ def reader(servers: Servers, evolved: tuple[Lake, str]) -> TrinoAccess:
     lake, table = evolved
     port = servers.state.ports["trino"]
     upkeep = TrinoAccess("127.0.0.1", port, "upkeep", "lakehouse_upkeep")
-    made = publish_views(upkeep, lake.iceberg, lake.reader_properties)
+    made = publish_views(upkeep, lake.iceberg)
     assert {f"{table}{view}" for view in ("_effective", "_latest", "_compat")} <= set(made)
-    assert publish_views(upkeep, lake.iceberg, lake.reader_properties) == []
+    assert publish_views(upkeep, lake.iceberg) == []
     return TrinoAccess("127.0.0.1", port)
 
 
