@@ -17,7 +17,7 @@ from lakehouse.materialize.books import check_books
 from lakehouse.materialize.days import checked_days, dataset_of, days_by_dataset, raw_partition, record_partition
 from lakehouse.materialize.entries import entry_words
 from lakehouse.materialize.frames import FittedDay, fit_day, outcome_row, reject_row
-from lakehouse.materialize.holds import Hold, holds_of, is_up_to_date, keeps_rows, raw_marks, raw_names, template_of
+from lakehouse.materialize.holds import Hold, holds_of, is_up_to_date, keeps_rows, raw_marks, template_of
 from lakehouse.materialize.index import RunNotes, describe_partition, record_commit, record_state
 from lakehouse.materialize.pages import PageParser, Row, is_parsed, parse_job
 from lakehouse.materialize.result import PartitionResult, ProgressSink, ignore_progress
@@ -185,7 +185,7 @@ def _commit(lake: Lake, notes: RunNotes, dataset: str, days: Sequence[FittedDay]
     filled = [partition for fitted, partition in placed if fitted.day.outcomes]
     set_first_effective(lake.committer, lake.decisions, dataset, filled)
     for commit in commits:
-        record_commit(lake, notes, commit, partitions, lambda partition: raw_names(lake, partition.day))
+        record_commit(lake, notes, commit, partitions)
     for fitted, partition in placed:
         notes.rows[partition.day] = dict(Counter(outcome.outcome.value for outcome in fitted.day.outcomes))
     return frames

@@ -13,7 +13,7 @@ from lakehouse.clean import article_features, articles_current, source_daily
 from lakehouse.lake import Lake
 from lakehouse.ledger.partitions import ENDED_STATES, PartitionIndex
 from lakehouse.materialize.days import checked_days, dataset_of, days_by_dataset, raw_partition, record_partition
-from lakehouse.materialize.index import RunNotes, describe_partition, partition_name, record_commit, record_state
+from lakehouse.materialize.index import RunNotes, describe_partition, record_commit, record_state
 from lakehouse.materialize.result import PartitionResult, ProgressSink, ignore_progress
 from lakehouse.model.partition import Layer, Partition, PartitionState, SourceDay
 from lakehouse.specs.base import split_ref
@@ -79,7 +79,19 @@ def _make_features(
 def refresh_current(lake: Lake, day: SourceDay) -> None:
     """Make `feature.articles_current` of the day's source anew from the effective rows of all of its days."""
     if dataset_of(lake, day) == "articles":
-        _replace(lake, RunNotes((day,)), CURRENT, _current_rows(lake, day.source), [day])
+        notes = RunNotes((day,))
+        _replace(lake, notes, CURRENT, _current_rows(lake, day.source), [day])
+        _settle(lake, notes, [(CURRENT, day)], ())
+
+
+def feature_tables(lake: Lake, day: SourceDay) -> tuple[str, ...]:
+    """The feature tables that have a partition of a day."""
+    return (FEATURES, DAILY) if dataset_of(lake, day) == "articles" else (DAILY,)
+
+
+def settle_features(lake: Lake, day: SourceDay) -> None:
+    """Say of a day's features, brought to the rows of the clean partition from elsewhere, that they are as far."""
+    _settle(lake, RunNotes((day,)), [(table, day) for table in feature_tables(lake, day)], ())
 
 
 def _clean_marks(lake: Lake, source: str) -> list[tuple[str, Partition, str | None]]:
@@ -148,16 +160,8 @@ def _replace(lake: Lake, notes: RunNotes, table: str, rows: Rows, days: Sequence
     if not partitions:
         return frame
     commit = lake.committer.replace(table, frame, partitions)
-    record_commit(lake, notes, commit, partitions, lambda partition: _parents(lake, table, partition))
+    record_commit(lake, notes, commit, partitions)
     return frame
-
-
-def _parents(lake: Lake, table: str, partition: Partition) -> list[str]:
-    """The clean partition behind a feature partition; a table over all days names none."""
-    if table == CURRENT:
-        return []
-    record = lake.catalog.schema(dataset_of(lake, partition.day), None).table
-    return [partition_name(record, record_partition(lake, partition.day))]
 
 
 def _settle(lake: Lake, notes: RunNotes, made: Sequence[tuple[str, SourceDay]], behind: Collection[SourceDay]) -> None:

@@ -12,7 +12,7 @@ from lakehouse.errors import ConflictError
 from lakehouse.lake import Lake
 from lakehouse.materialize.clean import OUTCOMES, REJECTS, materialize_clean
 from lakehouse.materialize.days import dataset_of
-from lakehouse.materialize.feature import DAILY, FEATURES, feature_partition
+from lakehouse.materialize.feature import feature_partition, feature_tables, settle_features
 from lakehouse.materialize.index import RunNotes, record_commit
 from lakehouse.model.partition import Partition, SourceDay
 from lakehouse.tables.differences import RowCounts, compare_rows
@@ -30,8 +30,7 @@ def record_table(lake: Lake, day: SourceDay) -> str:
 def read_states(lake: Lake, day: SourceDay, partition: Partition) -> dict[str, PartitionState]:
     """What each table of a day holds, in the order in which they are brought back."""
     places = {REJECTS: partition, OUTCOMES: partition, record_table(lake, day): partition}
-    features = (FEATURES, DAILY) if dataset_of(lake, day) == "articles" else (DAILY,)
-    places |= {table: feature_partition(lake, table, day) for table in features}
+    places |= {table: feature_partition(lake, table, day) for table in feature_tables(lake, day)}
     return {table: read_state(lake.committer, table, where) for table, where in places.items()}
 
 
@@ -85,6 +84,7 @@ def bring_all_back(lake: Lake, fix: Fix, states: States) -> None:
             continue
         commit = bring_back(lake.committer, state, fix.day)
         where = Partition(fix.day.source, fix.day.dt, state.schema_version)
-        record_commit(lake, notes, commit, [where], lambda _: ())
+        record_commit(lake, notes, commit, [where])
     if not fix.structural:
         materialize_clean(lake, [fix.day])
+    settle_features(lake, fix.day)

@@ -25,7 +25,7 @@ from lakehouse.materialize.fixed_tables import (
     template_before,
 )
 from lakehouse.materialize.given_rows import GivenRows, given_frames
-from lakehouse.materialize.holds import raw_marks, raw_names
+from lakehouse.materialize.holds import raw_marks
 from lakehouse.materialize.index import RunNotes, record_commit
 from lakehouse.materialize.result import ProgressSink, failed_days
 from lakehouse.model.partition import SourceDay
@@ -126,7 +126,7 @@ def _put_rows(lake: Lake, fix: Fix, rows: GivenRows) -> None:
     notes = RunNotes((fix.day,))
     for table, frame in given_frames(lake, fix.day, rows, fix.before, fix.reason).items():
         commit = lake.committer.replace(table, frame, [fix.partition])
-        record_commit(lake, notes, commit, [fix.partition], lambda one: raw_names(lake, one.day))
+        record_commit(lake, notes, commit, [fix.partition])
 
 
 def newest_fix(lake: Lake, fixes: Sequence[Fix], day: SourceDay) -> Fix | None:

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 
 from lakehouse.lake import Lake
 from lakehouse.materialize.days import dataset_of, raw_partition, record_partition
-from lakehouse.materialize.index import content_mark, partition_name
+from lakehouse.materialize.index import RAW_PARENTS, content_mark
 from lakehouse.model.partition import SourceDay
 from lakehouse.specs.template import TemplateSpec
 from lakehouse.tables.fixes import Fix, Status, all_fixes
-
-PARENTS = ("fetches", "entries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +38,7 @@ class Hold:
 
 def raw_marks(lake: Lake, day: SourceDay) -> tuple[str, ...]:
     """The raw partitions behind a day, with the content they have by the index."""
-    return tuple(content_mark(lake, f"raw.{name}", raw_partition(lake, day, name)) for name in PARENTS)
-
-
-def raw_names(lake: Lake, day: SourceDay) -> tuple[str, ...]:
-    """The raw partitions behind a day, by name."""
-    return tuple(partition_name(f"raw.{name}", raw_partition(lake, day, name)) for name in PARENTS)
+    return tuple(content_mark(lake, f"raw.{name}", raw_partition(lake, day, name)) for name in RAW_PARENTS)
 
 
 def holds_of(lake: Lake, days: Collection[SourceDay]) -> dict[SourceDay, Hold]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from lakehouse.lake import Lake
 from lakehouse.ledger.partitions import ENDED_STATES, PartitionIndex, PartitionInfo
-from lakehouse.materialize.days import LAYERS
+from lakehouse.materialize.days import LAYERS, dataset_of, raw_partition, record_partition
 from lakehouse.materialize.result import PREVIEW_ROWS, PartitionResult
 from lakehouse.model.partition import Layer, Partition, PartitionState, SourceDay
 from lakehouse.tables.columns import PARTITION_COLUMNS
@@ -23,8 +23,8 @@ from lakehouse.tables.content import content_hash
 PREVIEW_CHARS = 300
 PREVIEW_DAYS = 20
 NO_DAY = date(1970, 1, 1)
-
-Parents = Callable[[Partition], Sequence[str]]
+RAW_PARENTS = ("fetches", "entries")
+"""The raw datasets that clean partitions are made from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,7 @@ def indexed_partition(lake: Lake, table: str, partition: Partition) -> Partition
     return partition if "dt" in columns else Partition(partition.source, NO_DAY, partition.schema_version)
 
 
-def record_commit(
-    lake: Lake, notes: RunNotes, commit: Commit, partitions: Sequence[Partition], parents: Parents
-) -> None:
+def record_commit(lake: Lake, notes: RunNotes, commit: Commit, partitions: Sequence[Partition]) -> None:
     """Write the rows of the index as of `commit`; a partition that changed is open until `record_state`."""
     sizes = {done.partition: done for done in commit.partitions}
     if "dt" not in notes.facts(lake, commit.table).partitioned:
@@ -86,7 +84,7 @@ def record_commit(
         sizes = {partition: by_source[partition.source] for partition in partitions if partition.source in by_source}
     for partition in partitions:
         size = sizes.get(partition) or _size(lake, commit.table, partition)
-        _record(lake, notes, commit, partition, size=size, parents=tuple(parents(partition)))
+        _record(lake, notes, commit, partition, size)
 
 
 def _record(
@@ -94,9 +92,7 @@ def _record(
     notes: RunNotes,
     commit: Commit,
     partition: Partition,
-    *,
     size: PartitionCommit,
-    parents: tuple[str, ...],
 ) -> None:
     index, layer = PartitionIndex(lake.ledger), _layer(commit.table)
     key = indexed_partition(lake, commit.table, partition)
@@ -114,7 +110,7 @@ def _record(
         state=same.state if same else PartitionState.OPEN,
         checksum=size.checksum,
         table_snapshot_id=same.table_snapshot_id if same else commit.snapshot_id if size.files else None,
-        parents=parents,
+        parents=parent_names(lake, commit.table, partition),
     )
     if same is None or (same.parents, same.file_count) != (info.parents, info.file_count):
         index.record(info)
@@ -166,6 +162,20 @@ def describe_nothing(lake: Lake, notes: RunNotes, table: str, partition: Partiti
 def partition_name(table: str, partition: Partition) -> str:
     """How a partition is named as a parent of another: `<table>/<path>`."""
     return f"{table}/{partition.path}"
+
+
+def parent_names(lake: Lake, table: str, partition: Partition) -> tuple[str, ...]:
+    """The partitions that one is made from, by name: clean from raw, features from clean records.
+
+    Raw is made from none, and a table over all days names none.
+    """
+    layer, day = _layer(table), partition.day
+    if layer is Layer.CLEAN:
+        return tuple(partition_name(f"raw.{name}", raw_partition(lake, day, name)) for name in RAW_PARENTS)
+    if layer is Layer.RAW or indexed_partition(lake, table, partition).dt == NO_DAY:
+        return ()
+    record = lake.catalog.schema(dataset_of(lake, day), None).table
+    return (partition_name(record, record_partition(lake, day)),)
 
 
 def content_mark(lake: Lake, table: str, partition: Partition) -> str:

@@ -91,7 +91,7 @@ def commit_batches(lake: Lake, notes: RunNotes, say: ProgressSink = ignore_progr
         frame = pa.concat_tables([frames[dataset] for _, frames in loaded])
         commit = lake.committer.append(f"raw.{dataset}", frame)
         snapshots[commit.table] = commit.snapshot_id or 0
-        record_commit(lake, notes, commit, [raw_partition(lake, day, dataset) for day in days], lambda _: ())
+        record_commit(lake, notes, commit, [raw_partition(lake, day, dataset) for day in days])
     for row, _ in loaded:
         index.mark_committed(row.batch_id, snapshots)
 

@@ -28,8 +28,7 @@ from lakehouse.materialize.holdings import (
     read_holdings,
     retired_partitions,
 )
-from lakehouse.materialize.holds import raw_names
-from lakehouse.materialize.index import NO_DAY, RunNotes, describe_nothing, indexed_partition, partition_name
+from lakehouse.materialize.index import NO_DAY, RunNotes, describe_nothing, indexed_partition, parent_names
 from lakehouse.materialize.lineage import record_tables
 from lakehouse.materialize.marks import newest_marks, state_by_mark
 from lakehouse.materialize.raw import DATASETS, TASK_COLUMNS, judge_lists
@@ -105,9 +104,7 @@ class _Truth:
                 tasks.setdefault(SourceDay(task["source"], task["dt"]), []).append(task)
         return {day for day, some in tasks.items() if judge_lists(some)[1]}
 
-    def info(
-        self, table: str, partition: Partition, state: PartitionState, parents: tuple[str, ...] = ()
-    ) -> PartitionInfo:
+    def info(self, table: str, partition: Partition, state: PartitionState) -> PartitionInfo:
         """The row of one partition; one that retention emptied says so."""
         layer = Layer(table.partition(".")[0])
         holding = self.holdings(table).get(indexed_partition(self.lake, table, partition), NOTHING)
@@ -123,7 +120,7 @@ class _Truth:
             table_snapshot_id=holding.snapshot_id,
             state=state,
             is_active=not gone,
-            parents=parents,
+            parents=parent_names(self.lake, table, partition),
         )
 
 
@@ -153,11 +150,10 @@ def _clean(truth: _Truth) -> Iterator[PartitionInfo]:
     lake, retired = truth.lake, truth.retired.get(Layer.CLEAN, set())
     records = record_tables(lake)
     for partition in sorted(set(truth.holdings("clean.outcomes")) | retired):
-        parents = raw_names(lake, partition.day)
         mine = [table for table in records if table == _record_table(truth, partition)]
         state = _clean_state(truth, partition, mine)
         for table in ("clean.rejects", "clean.outcomes", *mine):
-            yield truth.info(table, partition, state, parents)
+            yield truth.info(table, partition, state)
 
 
 def _record_table(truth: _Truth, partition: Partition) -> str | None:
@@ -186,13 +182,12 @@ def _feature(truth: _Truth) -> Iterator[PartitionInfo]:
         if partition.source not in lake.catalog.sources:
             continue
         table, record = record_table(lake, partition.day), record_partition(lake, partition.day)
-        parents = (partition_name(table, record),)
         whole = table != ARTICLES or record in truth.computed or not truth.holdings(table).get(record, NOTHING).rows
         clean = truth.states.get((table, record))
         state = clean if clean in ENDED_STATES and whole else PartitionState.OPEN
-        yield truth.info(DAILY, partition, state, parents)
+        yield truth.info(DAILY, partition, state)
         if table == ARTICLES:
-            yield truth.info(FEATURES, feature_partition(lake, FEATURES, partition.day), state, parents)
+            yield truth.info(FEATURES, feature_partition(lake, FEATURES, partition.day), state)
             sources[partition.source] = sources.get(partition.source, True) and whole
     for name, whole in sources.items():
         current = Partition(name, NO_DAY, lake.catalog.table_schema(CURRENT, None).version)

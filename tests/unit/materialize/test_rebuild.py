@@ -22,7 +22,7 @@ from lakehouse.ledger.partitions import PartitionIndex
 from lakehouse.ledger.tables import batch, partition_info, task
 from lakehouse.materialize.clean import materialize_clean
 from lakehouse.materialize.feature import materialize_feature
-from lakehouse.materialize.fix_units import apply_fixes
+from lakehouse.materialize.fix_units import apply_fixes, redo, roll_back
 from lakehouse.materialize.marks import newest_marks
 from lakehouse.materialize.raw import materialize_raw
 from lakehouse.materialize.rebuild import NOT_DERIVED, rebuild
@@ -106,6 +106,25 @@ def test_a_deleted_index_comes_back_as_it_was(lived_in: Lake) -> None:
     assert rows_of(lived_in, task, set()) == waiting != []
     assert rebuild(lived_in) == done
     assert index_of(lived_in) == before
+
+
+def test_a_rolled_back_day_is_told_again_too(lived_in: Lake) -> None:
+    day, root = letters("2025-03-01"), lived_in.settings.catalog_dir
+    template, source = root / "templates" / DAILY / "v2.yaml", root / "sources" / f"{DAILY}.yaml"
+    declared = yaml.safe_load(template.with_name("v1.yaml").read_text(encoding="utf-8"))
+    fields = {name: field for name, field in declared["fields"].items() if name != "author"}
+    template.write_text(yaml.safe_dump({**declared, "version": 2, "fields": fields}), encoding="utf-8")
+    earlier = source.read_text(encoding="utf-8")
+    source.write_text(yaml.safe_dump({**yaml.safe_load(earlier), "template": f"{DAILY}@2"}), encoding="utf-8")
+    with open_lake(lived_in.settings) as lake:
+        [fix] = apply_fixes(lake, [day], code=Code.TEMPLATE, reason="no authors", who="ann")
+        for move in (roll_back, redo, roll_back):
+            assert move(lake, fix.fix_id, reason="to and fro", who="ann")
+            before = index_of(lake)
+            rebuild(lake)
+            assert index_of(lake) == before
+            assert states_of(lake)["feature.articles", f"{DAILY}|{day.dt}"] is PartitionState.COMPLETE
+    source.write_text(earlier, encoding="utf-8")
 
 
 def test_a_rebuilt_index_makes_no_work(lived_in: Lake) -> None:
