@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,8 +25,10 @@ TABLES = ("clean.articles", "clean.outcomes", "clean.rejects", "feature.articles
 
 
 @contextmanager
-def letters(folder: Path) -> Iterator[Settings]:
-    """Settings of an empty lake while its site runs."""
+def letters(
+    folder: Path, settings: Callable[..., Settings] = load_settings, *, versions: int = 2
+) -> Iterator[Settings]:
+    """Settings of a lake while its site runs, an empty one on the local profile by default."""
     with run_site() as site:
         catalog = copy_catalog(ROOT / "catalog", folder / "catalog", site.server_port)
         template = yaml.safe_load((catalog / "templates/demo_daily/v1.yaml").read_text("utf-8"))
@@ -36,8 +38,9 @@ def letters(folder: Path) -> Iterator[Settings]:
         schema = yaml.safe_load((catalog / "schemas/articles/v1.yaml").read_text("utf-8"))
         schema |= {"version": 2, "changes": "Adds subtitle, which letters have."}
         schema["fields"].append({"name": "subtitle", "type": "string", "description": "What stands below the title"})
-        (catalog / "schemas/articles/v2.yaml").write_text(yaml.safe_dump(schema), "utf-8")
-        yield load_settings(home=folder / "home", catalog_dir=catalog)
+        if versions > 1:
+            (catalog / "schemas/articles/v2.yaml").write_text(yaml.safe_dump(schema), "utf-8")
+        yield settings(home=folder / "home", catalog_dir=catalog)
 
 
 @contextmanager
@@ -57,9 +60,9 @@ def publish(lake: Lake, *days: SourceDay) -> None:
         assert failed_days(materialize(lake, days)) == {}
 
 
-def hashes(lake: Lake, day: SourceDay) -> dict[str, str]:
-    """What each table holds of a day."""
-    where = [Partition(day.source, day.dt, 1)]
+def hashes(lake: Lake, day: SourceDay, version: int = 1) -> dict[str, str]:
+    """What each table holds of a day in a schema version."""
+    where = [Partition(day.source, day.dt, version)]
     return {table: content_hash(lake.committer.scan(table, where)) for table in TABLES}
 
 

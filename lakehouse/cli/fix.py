@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from lakehouse.cli.output import json_option, print_json, print_table
 from lakehouse.materialize.fix_units import apply_fixes, redo, roll_back
 from lakehouse.materialize.fixing import diff_fix
 from lakehouse.materialize.given_rows import read_given_rows
+from lakehouse.tables.fix_branches import branch_fix, drop_fix_branches
 from lakehouse.tables.fixes import Code, Fix, all_fixes, days_of, find_fix
 
 
@@ -126,6 +128,30 @@ def redo_command(*, fix_id: str, dt: str | None, reason: str, who: str, as_json:
         day = lake.clock.parse_day(dt) if dt else None
         fixes = redo(lake, fix_id, reason=reason, who=who, dt=day, progress=say)
     _show_all(fixes, as_json)
+
+
+@command.command("branch")
+@click.argument("fix_id")
+@click.option("--before", is_flag=True, help="as it was before the fix, not after it")
+@click.option("--days", type=click.FloatRange(min=0), default=7.0, show_default=True, help="upkeep drops it after them")
+@click.option("--drop", is_flag=True, help="drop the branch")
+@json_option
+def branch_command(*, fix_id: str, before: bool, days: float, drop: bool, as_json: bool) -> None:
+    """Show Trino the tables with the days of a fix as they were after (or before) it, on a branch of each table."""
+    with opened_lake() as lake:
+        fixes = all_fixes(lake.decisions)
+        fix = find_fix(fixes, fix_id)
+        if drop:
+            found = drop_fix_branches(lake.committer, fix, before=before)
+        else:
+            found = branch_fix(lake.committer, fixes, fix, before=before, age=timedelta(days=days))
+    if as_json:
+        print_json([asdict(one) for one in found])
+        return
+    done = "dropped" if drop else "made"
+    print_table(("table", "branch", done), [(one.table, one.name, "yes" if one.changed else "no") for one in found])
+    if not drop:
+        click.echo(f"in Trino: {found[0].table} FOR VERSION AS OF '{found[0].name}'")
 
 
 def describe(fix: Fix) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from lakehouse.cli.output import json_option, print_json, print_table
 @click.argument("query")
 @json_option
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="most rows to print")
-def command(query: str, as_json: bool, limit: int) -> None:
+@click.option("--as-of", "point", metavar="POINT", help="as of tag:NAME, fix:ID, before-fix:ID or a time")
+def command(query: str, as_json: bool, limit: int, point: str | None) -> None:
     """Run QUERY (- reads it from standard input) with DuckDB.
 
     Tables are named layer.table, such as raw.fetches or clean.articles; records also have clean.articles_effective
@@ -26,10 +27,11 @@ def command(query: str, as_json: bool, limit: int) -> None:
 
     from lakehouse.lake import open_lake
     from lakehouse.query import connect
+    from lakehouse.query.past import connect_at
     from lakehouse.settings import load_settings
 
     text = sys.stdin.read() if query == "-" else query
-    with open_lake(load_settings()) as lake, connect(lake) as db:
+    with open_lake(load_settings()) as lake, connect_at(lake, point) if point else connect(lake) as db:
         try:
             result = db.execute(text)
             described = result.description or []

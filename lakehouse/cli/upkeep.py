@@ -137,8 +137,8 @@ def run_all(
 ) -> None:
     """Retention, compaction, manifests, expiry and orphans.
 
-    Tags, branches and the old files of recorded fixes are never touched; day tags end after 60 days. Retention is left
-    out where TABLES are named.
+    Tags, branches without an age and the old files of recorded fixes are never touched; day tags end after 60 days.
+    Retention is left out where TABLES are named.
     """
     with _opened() as lake:
         report: Report = {} if tables else _retain(lake, apply)

@@ -6,7 +6,6 @@ Not here: in which order a fix does what (`fixing`), and how it is recorded (`ta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 
 from lakehouse.errors import ConflictError
 from lakehouse.lake import Lake
@@ -16,10 +15,9 @@ from lakehouse.materialize.feature import feature_partition, feature_tables, set
 from lakehouse.materialize.index import RunNotes, record_commit
 from lakehouse.model.partition import Partition, SourceDay
 from lakehouse.tables.differences import RowCounts, compare_rows
-from lakehouse.tables.fixes import Fix, PartitionState, bring_back, read_rows, read_state
+from lakehouse.tables.fixes import Fix, PartitionState, States, bring_back, read_rows, read_state
 
 GENERIC = "generic@"
-States = Mapping[str, PartitionState]
 
 
 def record_table(lake: Lake, day: SourceDay) -> str:
@@ -55,15 +53,6 @@ def template_before(lake: Lake, day: SourceDay, partition: Partition) -> str | N
     return None if name is None or name.startswith(GENERIC) else str(name)
 
 
-def led_to(fix: Fix) -> States:
-    """What the partitions held after the fix; raises ConflictError for one that was never seen to its end."""
-    if fix.after is None:
-        raise ConflictError(
-            f"fix {fix.fix_id[:8]} of {fix.day.key} was begun and not finished; give the same `fix apply` again first"
-        )
-    return fix.after
-
-
 def check_unmoved(lake: Lake, fix: Fix, what: str, *, way_out: str) -> None:
     """Every table holds what the fix found or what it led to: then nothing that came later is lost."""
     after = fix.after or {}
@@ -74,6 +63,12 @@ def check_unmoved(lake: Lake, fix: Fix, what: str, *, way_out: str) -> None:
             raise ConflictError(
                 f"cannot {what} fix {fix.fix_id[:8]}: {table} of {fix.day.key} has changed since; {way_out}"
             )
+
+
+def check_replaceable(lake: Lake, fix: Fix) -> None:
+    """Raise ConflictError where a partition carries delete files of another engine, before anything is recorded."""
+    for table, state in fix.before.items():
+        lake.committer.files(table, Partition(fix.day.source, fix.day.dt, state.schema_version))
 
 
 def bring_all_back(lake: Lake, fix: Fix, states: States) -> None:

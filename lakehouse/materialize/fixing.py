@@ -17,9 +17,9 @@ from lakehouse.materialize.days import dataset_of, record_partition
 from lakehouse.materialize.feature import materialize_feature, refresh_current
 from lakehouse.materialize.fixed_tables import (
     bring_all_back,
+    check_replaceable,
     check_unmoved,
     count_changes,
-    led_to,
     read_states,
     record_table,
     template_before,
@@ -41,6 +41,7 @@ from lakehouse.tables.fixes import (
     Status,
     all_fixes,
     check_newest,
+    led_to,
     read_rows,
     record_applied,
     record_fix,
@@ -183,6 +184,8 @@ def check_roll_back(lake: Lake, fixes: Sequence[Fix], fix: Fix, *, rerun: bool) 
         )
     if not rerun or fix.structural:
         check_unmoved(lake, fix, "roll back", way_out="`--rerun` makes the day anew with the template of before")
+    else:
+        check_replaceable(lake, fix)
 
 
 def roll_back_day(lake: Lake, fix: Fix, *, reason: str, who: str, rerun: bool, say: ProgressSink) -> None:

@@ -63,7 +63,11 @@ class Connection:
         self._made: dict[str, tuple[str, ...]] = {}
         self._aims: dict[str, str] = {}
         self.duckdb = open_duckdb(properties)
-        self.refresh()
+        try:
+            self.refresh()
+        except BaseException:
+            self.close()
+            raise
 
     def refresh(self) -> Mapping[str, str]:
         """Point every table in use at its newest state; returns table name to metadata location, of all tables."""
@@ -130,7 +134,7 @@ class Connection:
     def _point(self, query: str) -> Mapping[str, str]:
         """Read all locations at once; make what `query` names and move what was made before."""
         for last in (False, True):
-            self._locations = read_locations(self._iceberg)
+            self._locations = self._read_locations()
             try:
                 self._make_views(query)
                 break
@@ -139,6 +143,9 @@ class Connection:
                 if last:
                     raise _unreadable(error) from error
         return self._locations
+
+    def _read_locations(self) -> Mapping[str, str]:
+        return read_locations(self._iceberg)
 
     def _make_views(self, query: str) -> None:
         for name in [name for name in self._made if table_of(name) not in self._locations]:
@@ -205,11 +212,15 @@ class Connection:
 
     def _view_sql(self, name: str) -> str:
         table = table_of(name)
-        rows = _scan(table)
+        rows = self._scan(table)
         if name == table:
             return f"SELECT * FROM {rows}"
-        pointers = _scan(EFFECTIVE_TABLE) if EFFECTIVE_TABLE in self._locations else None
+        pointers = self._scan(EFFECTIVE_TABLE) if EFFECTIVE_TABLE in self._locations else None
         return view_sql(name, rows, pointers, self._shape(table))
+
+    def _scan(self, table: str) -> str:
+        """What the rows of a table are read from, in SQL."""
+        return f"iceberg_scan(getvariable({literal(_variable(table))}))"
 
 
 def connect(lake: Readable | Catalog, properties: Mapping[str, str] | None = None) -> Connection:
@@ -249,10 +260,6 @@ def _secret_sql(properties: Mapping[str, str]) -> str:
         "USE_SSL": "true" if endpoint.scheme == "https" else "false",
     }
     return f"CREATE SECRET lakehouse (TYPE s3, {', '.join(f'{key} {value}' for key, value in values.items())})"
-
-
-def _scan(table: str) -> str:
-    return f"iceberg_scan(getvariable({literal(_variable(table))}))"
 
 
 def _variable(table: str) -> str:

@@ -43,10 +43,19 @@ class Shapes:
     def of(self, location: str) -> Shape:
         """The shape of the table whose metadata file is at `location`; raises what reading it raises."""
         if location not in self._known:
-            data = self._read(location)
-            text = (gzip.decompress(data) if data.startswith(GZIP) else data).decode()
-            self._known[location] = self._shape_of(TableMetadataUtil.parse_raw(text))
+            self._known[location] = self._shape_of(self.metadata(location))
         return self._known[location]
+
+    def metadata(self, location: str) -> TableMetadata:
+        """A table's metadata from its file; raises what reading it raises."""
+        data = self._read(location)
+        text = (gzip.decompress(data) if data.startswith(GZIP) else data).decode()
+        return TableMetadataUtil.parse_raw(text)
+
+    @property
+    def folder(self) -> Path:
+        """Where metadata files of this process's own may lie; gone with `close`."""
+        return Path(self._folder.name)
 
     def close(self) -> None:
         """Remove the stubs."""
@@ -70,7 +79,7 @@ class Shapes:
 
     def _write_stub(self, metadata: TableMetadata) -> str:
         name = hashlib.sha256(metadata.schema().model_dump_json().encode()).hexdigest()[:32]
-        path = Path(self._folder.name) / f"{name}.metadata.json"
+        path = self.folder / f"{name}.metadata.json"
         if not path.exists():
             nothing: dict[str, object] = {key: [] for key in ("snapshots", "snapshot_log", "metadata_log")}
             nothing |= {"refs": {}, "current_snapshot_id": None}

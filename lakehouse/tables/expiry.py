@@ -20,6 +20,7 @@ from pyiceberg.table.update import (
     ValidatableTableRequirement,
 )
 
+from lakehouse.tables.branches import branches_to_drop
 from lakehouse.tables.tags import MOST_TAGS, day_tags_to_drop
 
 KEEP_UNTAGGED = 50
@@ -28,18 +29,19 @@ KEEP_TAGS = MOST_TAGS
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """What an expiry drops from a table's metadata, and how many table snapshots and tags stay."""
+    """What an expiry drops from a table's metadata, branches included, and how many table snapshots and tags stay."""
 
     table: str
     snapshots: tuple[int, ...]
     tags: tuple[str, ...]
     snapshots_left: int
     tags_left: int
+    branches: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to drop."""
-        return not self.snapshots and not self.tags
+        return not (self.snapshots or self.tags or self.branches)
 
 
 class RefsUnchanged(ValidatableTableRequirement):
@@ -55,19 +57,22 @@ class RefsUnchanged(ValidatableTableRequirement):
 
 
 def plan_expiry(metadata: TableMetadata, table: str, *, keep_untagged: int, keep_tags: int, now: datetime) -> Expiry:
-    """Old day tags, and all but the newest `keep_untagged` table snapshots among those without a tag.
+    """Old day tags, branches past their age, and all but the newest `keep_untagged` of the untagged table snapshots.
 
-    Heads of branches stay whatever their age, and count.
+    Heads of branches that stay do so whatever their age, and count.
     """
     tags = {name for name, ref in metadata.refs.items() if ref.snapshot_ref_type == "tag"}
     dropped = day_tags_to_drop(tags, now, keep_tags)
     tagged = {metadata.refs[name].snapshot_id for name in tags - dropped}
-    heads = {ref.snapshot_id for ref in metadata.refs.values() if ref.snapshot_ref_type == "branch"} - tagged
+    branches = branches_to_drop(metadata, now)
+    standing = {name for name, ref in metadata.refs.items() if ref.snapshot_ref_type == "branch"} - branches
+    heads = {metadata.refs[name].snapshot_id for name in standing} - tagged
     rest = [s for s in metadata.snapshots if s.snapshot_id not in tagged | heads]
     rest.sort(key=lambda s: (s.sequence_number or 0, s.timestamp_ms), reverse=True)
     expired = tuple(s.snapshot_id for s in rest[max(keep_untagged - len(heads), 0) :])
+    left = len(metadata.snapshots) - len(expired)
     return Expiry(
-        table, expired, tuple(sorted(dropped)), len(metadata.snapshots) - len(expired), len(tags) - len(dropped)
+        table, expired, tuple(sorted(dropped)), left, len(tags) - len(dropped), branches=tuple(sorted(branches))
     )
 
 
@@ -75,7 +80,7 @@ def commit_expiry(table: Table, plan: Expiry) -> None:
     """Drop what was planned in one metadata commit; raises CommitFailedException where the table's refs changed."""
     metadata = table.metadata
     gone = set(plan.snapshots)
-    updates: list[Any] = [RemoveSnapshotRefUpdate(ref_name=name) for name in plan.tags]
+    updates: list[Any] = [RemoveSnapshotRefUpdate(ref_name=name) for name in (*plan.tags, *plan.branches)]
     updates += [
         RemovePartitionStatisticsUpdate(snapshot_id=statistics.snapshot_id)
         for statistics in metadata.partition_statistics

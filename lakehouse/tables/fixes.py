@@ -58,6 +58,10 @@ class PartitionState:
     checksum: str
 
 
+States = Mapping[str, PartitionState]
+"""What the tables of a fix hold, by table."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pointer:
     """What was effective before a fix: schema version and fix, None where nothing was."""
@@ -214,6 +218,15 @@ def find_fix(fixes: Sequence[Fix], fix_id: str) -> Fix:
         what = "no fix" if not found else f"{len(found)} fixes"
         raise UnknownNameError(f"{fix_id!r} names {what}; `lakehouse fix list` shows them with their ids")
     return found[0]
+
+
+def led_to(fix: Fix) -> States:
+    """What the partitions held after the fix; raises ConflictError for one that was never seen to its end."""
+    if fix.after is None:
+        raise ConflictError(
+            f"fix {fix.fix_id[:8]} of {fix.day.key} was begun and not finished; give the same `fix apply` again first"
+        )
+    return fix.after
 
 
 def days_of(fixes: Sequence[Fix], fix: Fix) -> list[Fix]:

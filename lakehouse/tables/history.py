@@ -9,7 +9,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 import pyarrow as pa
-from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
 
 from lakehouse.clock import Clock
 from lakehouse.errors import ConfigError, UnknownNameError
@@ -20,6 +20,7 @@ from lakehouse.tables.fixes import Fix, all_fixes, find_fix, read_rows
 from lakehouse.tables.registry import versions_of
 from lakehouse.tables.scan import scan_rows
 from lakehouse.tables.split import key_of
+from lakehouse.tables.tags import state_before
 
 FORMS = "now, snapshot:ID, tag:NAME, version:N, before-fix:ID, fix:ID, or a time such as 2025-03-01T08:00"
 
@@ -38,7 +39,7 @@ def read_at(committer: Committer, decisions: Decisions, table: str, partition: P
         fix = find_fix(all_fixes(decisions), name)
         return _rows_of_fix(committer, fix, table, partition, before=kind == "before-fix")
     loaded, specs = committer.table(table), versions_of(committer.catalog, table)
-    snapshot_id = _snapshot_of(loaded, kind, name, point, decisions.clock)
+    snapshot_id = snapshot_at(loaded.metadata, table, point, decisions.clock)
     return scan_rows(loaded, specs, {key_of(partition, specs[-1])}, snapshot_id=snapshot_id)
 
 
@@ -53,24 +54,32 @@ def _rows_of_fix(committer: Committer, fix: Fix, table: str, partition: Partitio
     return read_rows(committer, known, fix.day)
 
 
-def _snapshot_of(table: Table, kind: str, name: str, point: str, clock: Clock) -> int:
-    known = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
+def snapshot_at(metadata: TableMetadata, table: str, point: str, clock: Clock) -> int:
+    """The table snapshot of a point: `snapshot:ID`, `tag:NAME`, or a time.
+
+    Raises ConfigError for a point that is no time, UnknownNameError for one that is not there (any more).
+    """
+    kind, _, name = point.partition(":")
+    known = {snapshot.snapshot_id for snapshot in metadata.snapshots}
     if kind == "snapshot" and name.isdecimal():
         return _kept(int(name), known, point)
     if kind == "tag":
-        found = table.metadata.refs.get(name)
+        found = metadata.refs.get(name)
         if found is None:
-            raise UnknownNameError(f"there is no tag {name!r}; there are {', '.join(sorted(table.metadata.refs))}")
+            raise UnknownNameError(f"there is no tag {name!r}; there are {', '.join(sorted(metadata.refs))}")
         return found.snapshot_id
     try:
         moment = datetime.fromisoformat(point)
     except ValueError:
         raise ConfigError(f"{point!r} names no point in a table's history; write {FORMS}") from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=clock.zone)
-    past = [one for one in table.metadata.snapshot_log if one.timestamp_ms <= moment.timestamp() * 1000]
-    if not past:
-        raise UnknownNameError(f"{'.'.join(table.name())} had no rows yet at {moment}")
-    return _kept(past[-1].snapshot_id, known, point)
+    past = state_before(metadata, moment.timestamp() * 1000 + 1)
+    if past is None:
+        raise UnknownNameError(
+            f"{table} has no table snapshot of {moment}: it had no rows yet, or upkeep has expired it; tags and fixes "
+            "reach further back"
+        )
+    return past
 
 
 def _kept(snapshot_id: int, known: Collection[int], point: str) -> int:

@@ -53,14 +53,14 @@ def tag_day(committer: Committer, table: str, day: date, *, clock: Clock, apply:
         loaded = _load(committer, table)
         metadata = loaded.metadata
         ends_ms = clock.start_of(day + timedelta(days=1)).timestamp() * 1000
-        wanted = _state_before(metadata, ends_ms)
+        wanted = state_before(metadata, ends_ms)
         present = metadata.refs.get(name)
         if present is not None and (wanted is None or not _is_newer(metadata, wanted, present.snapshot_id)):
             return Tag(table, name, present.snapshot_id, changed=False)
         if wanted is None:
             return None
         if apply:
-            _commit_refs(committer, table, lambda found: found.manage_snapshots().create_tag(wanted, name))
+            change_refs(committer, table, lambda found: found.manage_snapshots().create_tag(wanted, name))
         return Tag(table, name, wanted, changed=True)
 
 
@@ -86,7 +86,7 @@ def tag_release(committer: Committer, table: str, release: str) -> Tag:
                 f"release {release} of {table}: it has {len(tags)} tags, and more slow every commit down; "
                 "run upkeep or drop a release that nobody reads"
             )
-        _commit_refs(committer, table, lambda found: found.manage_snapshots().create_tag(current, name))
+        change_refs(committer, table, lambda found: found.manage_snapshots().create_tag(current, name))
         return Tag(table, name, current, changed=True)
 
 
@@ -97,7 +97,7 @@ def drop_tag(committer: Committer, table: str, name: str) -> bool:
         present = loaded.metadata.refs.get(name)
         if present is None or present.snapshot_ref_type != "tag":
             return False
-        _commit_refs(committer, table, lambda found: found.manage_snapshots().remove_tag(name))
+        change_refs(committer, table, lambda found: found.manage_snapshots().remove_tag(name))
         return True
 
 
@@ -121,11 +121,21 @@ def _day_of(tag: str) -> date | None:
         return None
 
 
-def _state_before(metadata: TableMetadata, ends_ms: float) -> int | None:
-    """The last state of main before an instant, of those that are not expired."""
-    known = {snapshot.snapshot_id for snapshot in metadata.snapshots}
-    past = [entry for entry in metadata.snapshot_log if entry.timestamp_ms < ends_ms and entry.snapshot_id in known]
-    return past[-1].snapshot_id if past else None
+def state_before(metadata: TableMetadata, ends_ms: float) -> int | None:
+    """The last state of main before an instant; None where there was none, or where it may have been expired.
+
+    Expiry takes entries out of the middle of the log. Then only the parent of the next entry tells that what was before
+    it is not the state that the log names.
+    """
+    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    log = [entry for entry in metadata.snapshot_log if entry.snapshot_id in known]
+    past = [entry for entry in log if entry.timestamp_ms < ends_ms]
+    if not past:
+        return None
+    later = log[len(past)].snapshot_id if len(past) < len(log) else None
+    if later is not None and known[later].parent_snapshot_id != past[-1].snapshot_id:
+        return None
+    return past[-1].snapshot_id
 
 
 def _is_newer(metadata: TableMetadata, snapshot_id: int, than: int) -> bool:
@@ -135,8 +145,8 @@ def _is_newer(metadata: TableMetadata, snapshot_id: int, than: int) -> bool:
     return (first.sequence_number or 0, first.timestamp_ms) > (second.sequence_number or 0, second.timestamp_ms)
 
 
-def _commit_refs(committer: Committer, table: str, change: Callable[[Table], ManageSnapshots]) -> None:
-    """Commit a change of tags, again where an engine that does not know the lock committed in between."""
+def change_refs(committer: Committer, table: str, change: Callable[[Table], ManageSnapshots]) -> None:
+    """Commit a change of tags and branches; again where an engine that does not know the lock committed in between."""
     for _ in range(ATTEMPTS):
         loaded = _load(committer, table)
         check_current(loaded)

@@ -168,6 +168,46 @@ def test_a_rollback_and_a_redo_killed_at_every_step_are_one_move_each(settings: 
 
 
 @points
+def test_a_fix_to_another_schema_version_killed_at_every_step_moves_readers_once(
+    settings: Settings, point: str
+) -> None:
+    day = day_for(point, 6)
+    with lake_with(settings) as lake:
+        publish(lake, day)
+        before = hashes(lake, day)
+    with lake_with(settings, template=2, version=2) as lake:
+        words = ("--dt", day.dt.isoformat(), "--code", "bug", "--reason", "subtitles", "--who", "ann")
+        assert run_through(settings, point, "fix", "apply", "--source", SOURCE, *words) >= 5
+        [fix] = fixes_of(lake, day)
+        assert fix.structural
+        assert authors(lake, day) != authors_now(lake, day)
+        assert settled(lake, day) == fix.fix_id
+        assert run_through(settings, point, "fix", "rollback", fix.fix_id, "--reason", "no") >= 3
+        assert hashes(lake, day) == before
+        assert authors(lake, day) == authors_now(lake, day)
+        assert current(lake.committer)["articles", SOURCE, day.dt].schema_version == 1
+        mine = [move.pointer.schema_version for move in moves_of(lake, SOURCE) if move.pointer.dt == day.dt]
+        assert mine == [1, 2, 1]
+
+
+@points
+def test_branches_of_a_fix_killed_at_every_table_are_whole(settings: Settings, point: str) -> None:
+    day = day_for(point, 7)
+    with lake_with(settings) as lake:
+        publish(lake, day)
+        plain = authors(lake, day)
+    with lake_with(settings, template=2) as lake:
+        [fix] = apply_fixes(lake, [day], code=Code.TEMPLATE, reason="authors", who="ann")
+        assert run_through(settings, point, "fix", "branch", fix.fix_id, "--before", "--days", "500") >= 3
+        table = lake.iceberg.load_table("clean.articles")
+        branch = table.metadata.refs[f"before-fix-{fix.fix_id[:8]}"]
+        rows = table.scan(row_filter=f"dt = '{day.dt}'", snapshot_id=branch.snapshot_id).to_arrow()
+        assert set(rows["author"].to_pylist()) == plain
+        assert run_through(settings, point, "fix", "branch", fix.fix_id, "--before", "--drop") >= 3
+        assert set(lake.iceberg.load_table("clean.articles").metadata.refs) == {"main"}
+
+
+@points
 def test_a_rerun_killed_at_every_step_is_one_move(settings: Settings, point: str) -> None:
     day = day_for(point, 2)
     with lake_with(settings) as lake:

@@ -168,14 +168,17 @@ def test_the_commands_do_it_all(settings: Settings, monkeypatch: pytest.MonkeyPa
     changed = run("diff", short, "--table", "clean.articles")["clean.articles"]["changed"]
     assert changed
     assert all(new["author"] == f"文 / {old['author']}" for old, new in changed)
-    assert [one["status"] for one in run("rollback", short, "--reason", "no")] == ["rolled_back"]
+    assert {one["name"] for one in run("branch", short)} == {f"fix-{fix['unit'][:8]}"}
+    assert "clean.articles" in {one["table"] for one in run("branch", short, "--drop") if one["changed"]}
+    dt = ("--dt", day.dt.isoformat())
+    assert [one["status"] for one in run("rollback", short, *dt, "--reason", "no")] == ["rolled_back"]
     with open_lake(settings) as lake:
         assert hashes(lake, day) == before
     assert [one["status"] for one in run("redo", short, "--reason", "yes")] == ["applied"]
-    for words in (["list"], ["show", short], ["diff", short]):
+    for words in (["list"], ["show", short], ["diff", short], ["branch", short]):
         shown = CliRunner().invoke(main, ["fix", *words], catch_exceptions=False)
         assert shown.exit_code == 0
-        assert "author" in shown.stdout
+        assert "author" in shown.stdout or "FOR VERSION AS OF" in shown.stdout
 
 
 def test_any_two_points_of_a_history_are_compared(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from lakehouse.clock import Clock
 from lakehouse.errors import ConfigError, ConflictError, UnknownNameError
 from lakehouse.tables.committer import Committer
-from lakehouse.tables.tags import day_tags_to_drop, drop_tag, tag_day, tag_release
+from lakehouse.tables.tags import day_tags_to_drop, drop_tag, state_before, tag_day, tag_release
 from lakehouse.tables.upkeep import Limits, upkeep
 from tests.unit.tables.upkeep_lake import TABLE, ids_in, load, open_committer, replace
 
@@ -138,3 +138,20 @@ def test_a_hundred_tags_are_enough(committer: Committer) -> None:
     manage.commit()
     with pytest.raises(ConflictError, match="100 tags"):
         tag_release(committer, TABLE, "one-more")
+
+
+def test_a_time_between_what_is_kept_is_no_state(committer: Committer) -> None:
+    replace(committer, 0, ["a"])
+    tag_release(committer, TABLE, "first")
+    middle = replace(committer, 0, ["b"]).snapshot_id
+    replace(committer, 0, ["c"])
+    metadata = load(committer).metadata
+    first, second, last = metadata.snapshot_log
+    assert state_before(metadata, first.timestamp_ms) is None
+    assert state_before(metadata, second.timestamp_ms) == first.snapshot_id
+    assert state_before(metadata, last.timestamp_ms) == middle
+    upkeep(committer, [TABLE], Limits(keep_untagged=1, orphan_age=dt.timedelta(0)))
+    metadata = load(committer).metadata
+    assert [one.snapshot_id for one in metadata.snapshot_log] == [first.snapshot_id, last.snapshot_id]
+    assert state_before(metadata, last.timestamp_ms) is None
+    assert state_before(metadata, last.timestamp_ms + 1) == last.snapshot_id
